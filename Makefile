@@ -1,0 +1,64 @@
+# Needs Python 3.11 or newer, pip and make. Everything is installed into .venv and nowhere else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/*.py $(dir)/*/*.py),$(dir)))
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test test-all lint format bench build clean
+
+help:  ## show this list
+	@echo "make TARGET, where TARGET is one of"
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+
+setup: $(VENV)/.dev  ## create .venv with everything that development needs (about a minute)
+
+demo: $(VENV)/.runtime  ## install the package alone and run its demonstration
+	$(BIN)/attrpriv demo
+
+test: $(VENV)/.dev  ## run the tests, except the slow ones
+	$(BIN)/python -m pytest -n 2
+
+test-all: $(VENV)/.dev  ## run all tests, the slow ones too
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+lint: $(VENV)/.dev  ## check style, formatting and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(TYPED)
+
+format: $(VENV)/.dev  ## format the code and repair what can be repaired
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## run every benchmark in bench/
+	@for f in bench/*.py; do \
+	    [ -e "$$f" ] || { echo "bench/ holds no benchmark"; exit 0; }; \
+	    echo "== $$f"; $(BIN)/python "$$f" || exit 1; \
+	done
+
+build: $(VENV)/.dev  ## build the wheel into dist/
+	$(BIN)/python -m build --wheel --outdir dist
+
+clean:  ## remove .venv and everything else that was made here
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "attrpriv needs Python 3.11 or newer; try: make PYTHON=python3.11"; exit 1; }
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing attrpriv into $(VENV)"
+	@$(PIP) install -q -e . -c constraints.txt
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "installing attrpriv and the development tools into $(VENV)"
+	@$(PIP) install -q -e ".[dev,plots,polars]" -c constraints.txt
+	@touch $@ $(VENV)/.runtime

@@ -1,0 +1,110 @@
+"""attrpriv: release statistics of a table while hiding properties of its sensitive columns.
+
+    import attrpriv as ap
+    policy = ap.Policy.load("students.yaml")
+    with ap.Session("students.parquet", policy, ledger="students.ledger") as session:
+        release = session.release("avg(weight)")
+
+The public names are listed in `__all__`. Nothing happens at import: each name loads its module when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from attrpriv import calibration, divergences, laws, queries
+    from attrpriv.assumptions.gaussian import Gaussian, Tolerance
+    from attrpriv.errors import (
+        AttrprivError,
+        CertificateError,
+        DataError,
+        PolicyError,
+        QueryError,
+        RefusedError,
+        UsageError,
+    )
+    from attrpriv.framework.problem import Problem
+    from attrpriv.framework.secret import Secret
+    from attrpriv.guarantee import Certificate, Guarantee
+    from attrpriv.mechanisms.plan import Plan
+    from attrpriv.mechanisms.registry import plan, rank
+    from attrpriv.policy.models import Policy
+    from attrpriv.queries.query import Query, count, mean, total
+    from attrpriv.session import Release, Session
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AttrprivError": "errors",
+    "Certificate": "guarantee",
+    "CertificateError": "errors",
+    "DataError": "errors",
+    "Gaussian": "assumptions.gaussian",
+    "Guarantee": "guarantee",
+    "Plan": "mechanisms.plan",
+    "Policy": "policy.models",
+    "PolicyError": "errors",
+    "Problem": "framework.problem",
+    "Query": "queries.query",
+    "QueryError": "errors",
+    "RefusedError": "errors",
+    "Release": "session",
+    "Secret": "framework.secret",
+    "Session": "session",
+    "Tolerance": "assumptions.gaussian",
+    "UsageError": "errors",
+    "count": "queries.query",
+    "mean": "queries.query",
+    "plan": "mechanisms.registry",
+    "rank": "mechanisms.registry",
+    "total": "queries.query",
+}
+_MODULES = ("calibration", "divergences", "laws", "queries")
+
+__all__ = [
+    "AttrprivError",
+    "Certificate",
+    "CertificateError",
+    "DataError",
+    "Gaussian",
+    "Guarantee",
+    "Plan",
+    "Policy",
+    "PolicyError",
+    "Problem",
+    "Query",
+    "QueryError",
+    "RefusedError",
+    "Release",
+    "Secret",
+    "Session",
+    "Tolerance",
+    "UsageError",
+    "__version__",
+    "calibration",
+    "count",
+    "divergences",
+    "laws",
+    "mean",
+    "plan",
+    "queries",
+    "rank",
+    "total",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"attrpriv.{_HOME[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"attrpriv.{name}")
+    else:
+        raise AttributeError(f"module 'attrpriv' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

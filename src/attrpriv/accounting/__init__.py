@@ -1,0 +1,1 @@
+"""What has been released about a table, and whether anything more may be."""

@@ -1,0 +1,193 @@
+"""The Gaussian assumption: rows are independent draws from one multivariate normal law, known up to a tolerance.
+
+The class Theta is a box around the stated moments:
+
+| tolerance | what may vary |
+|---|---|
+| mean | each mean, by this many standard deviations |
+| sd | each standard deviation, by this share of itself |
+| slope | each regression slope of a query column on a sensitive column, by this share of itself |
+| correlation | (instead of slope) each correlation, by this much |
+
+With `slope`, a correlation among query columns or among sensitive columns may move as far as such a slope and the sds allow.
+
+`tolerance` has no default: zero is allowed, and said. What must never change: `Gaussian` is only moments and their box; the
+worst case over the box is in `worst_case`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from attrpriv.framework.assumption import Assumption
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
+_PSD_SLACK = 1e-9
+
+
+class Tolerance(FrozenModel):
+    """How far the truth may be from the stated moments."""
+
+    mean: NonNegative = Field(default=0.0, description="of each mean, in standard deviations")
+    sd: Annotated[Finite, Field(ge=0, lt=1)] = Field(default=0.0, description="of each standard deviation, relative")
+    slope: NonNegative | None = Field(default=None, description="of each regression slope, relative")
+    correlation: NonNegative | None = Field(default=None, description="of each correlation, absolute; instead of slope")
+
+    @model_validator(mode="after")
+    def _one_of_slope_and_correlation(self) -> Tolerance:
+        if (self.slope is None) == (self.correlation is None):
+            got = "neither" if self.slope is None else "both"
+            raise ValueError(f"must name slope or correlation, one of them (0 is allowed). Got {got}.")
+        return self
+
+    def __str__(self) -> str:
+        if not (self.mean or self.sd or self.slope or self.correlation):
+            return "tolerance 0: every stated moment is taken as exact"
+        shape = f"slope {self.slope:g}" if self.slope is not None else f"correlation {self.correlation:g}"
+        return f"tolerance mean {self.mean:g} sd, sd {self.sd:g}, {shape}"
+
+
+def _read_tolerance(value: object) -> object:
+    if isinstance(value, Tolerance | Mapping):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return Tolerance(correlation=0.0)
+    raise ValueError(f"must be a mapping such as {{mean: 0.01, sd: 0.02, slope: 0.05}}, or 0. Got {value!r}.")
+
+
+def _read_pairs(value: object) -> object:
+    """Keys as `a~b` (policy file) or as tuples (Python), brought to `a~b`."""
+    if not isinstance(value, Mapping):
+        return value
+    pairs: dict[object, object] = {}
+    for key, number in value.items():
+        names = key if isinstance(key, tuple) else tuple(key.split("~")) if isinstance(key, str) else (key,)
+        if len(names) != 2 or not all(isinstance(name, str) and name and "~" not in name for name in names):
+            raise ValueError(f"keys must name two columns, as in weight~income. Got {key!r}.")
+        first, second = (name.strip() for name in names)
+        if f"{first}~{second}" in pairs or f"{second}~{first}" in pairs:
+            raise ValueError(f"must name each pair once. Got {first}~{second} twice.")
+        pairs[f"{first}~{second}"] = number
+    return pairs
+
+
+Pairs = Annotated[FrozenMap[Finite], BeforeValidator(_read_pairs)]
+
+
+class Gaussian(Assumption):
+    """Rows are i.i.d. multivariate normal.
+
+    >>> Gaussian(sd={"weight": 25, "income": 30_000}, correlation={("weight", "income"): 0.3}, tolerance=0).slope(
+    ...     "weight", "income")
+    0.00025
+    """
+
+    kind: Literal["gaussian"] = "gaussian"
+    mean: FrozenMap[Finite] = Field(default_factory=dict, description="means; a query column's is optional")
+    sd: FrozenMap[Positive] | None = Field(default=None, description="standard deviation of each column")
+    correlation: Pairs | None = Field(default=None, description="correlation of each pair of columns, as a~b")
+    covariance: Pairs | None = Field(default=None, description="instead of sd and correlation; variances as a~a")
+    tolerance: Annotated[Tolerance, BeforeValidator(_read_tolerance, json_schema_input_type=Tolerance | Literal[0])] = Field(
+        description="how far the truth may be from these moments; a mapping, or 0"
+    )
+
+    @field_validator("correlation")
+    @classmethod
+    def _correlations(cls, pairs: Mapping[str, float] | None) -> Mapping[str, float] | None:
+        for pair, value in (pairs or {}).items():
+            if not -1 <= value <= 1:
+                raise ValueError(f"{pair}: must be between -1 and 1. Got {value:g}.")
+            if len(set(pair.split("~"))) == 1:
+                raise ValueError(f"{pair}: must name two different columns.")
+        return pairs
+
+    @model_validator(mode="after")
+    def _complete(self) -> Gaussian:
+        if (self.covariance is None) == (self.sd is None) or (self.covariance is not None and self.correlation is not None):
+            raise ValueError("needs sd with correlation, or covariance with its variances as a~a; one of the two forms.")
+        _require_columns("mean", self.mean, self.columns)
+        pairs, name = (
+            (self.correlation or {}, "correlation") if self.sd is not None else (self.covariance or {}, "covariance")
+        )
+        _require_columns(name, {part: 0.0 for pair in pairs for part in pair.split("~")}, self.columns)
+        _require_pairs(name, pairs, self.columns)
+        self._require_semidefinite()
+        return self
+
+    def _require_semidefinite(self) -> None:
+        import numpy as np
+
+        matrix = self.correlation_matrix(self.columns)
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        if not smallest >= -_PSD_SLACK:
+            raise ValueError(
+                "correlations: the matrix must be positive semidefinite, so that some table can have it. "
+                f"Got a smallest eigenvalue of {smallest:.4g}; make some correlation weaker."
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns whose law is assumed."""
+        if self.sd is not None:
+            return tuple(self.sd)
+        own = (pair.split("~") for pair in self.covariance or {})
+        return tuple(first for first, second in own if first == second)
+
+    def sd_of(self, column: str) -> float:
+        if self.sd is not None:
+            return self.sd[column]
+        return float(self._pair(self.covariance or {}, column, column) ** 0.5)
+
+    def sd_range(self, column: str) -> tuple[float, float]:
+        """The least and the largest standard deviation in Theta."""
+        sd = self.sd_of(column)
+        return sd * (1 - self.tolerance.sd), sd * (1 + self.tolerance.sd)
+
+    def correlation_of(self, first: str, second: str) -> float:
+        if first == second:
+            return 1.0
+        if self.sd is not None:
+            return self._pair(self.correlation or {}, first, second)
+        return self._pair(self.covariance or {}, first, second) / (self.sd_of(first) * self.sd_of(second))
+
+    def slope(self, query: str, secret: str) -> float:
+        """The stated regression slope of one column on another."""
+        return self.correlation_of(query, secret) * self.sd_of(query) / self.sd_of(secret)
+
+    def correlation_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+        import numpy as np
+
+        return np.array([[self.correlation_of(a, b) for b in columns] for a in columns], dtype=np.float64)
+
+    @staticmethod
+    def _pair(pairs: Mapping[str, float], first: str, second: str) -> float:
+        return pairs[f"{first}~{second}"] if f"{first}~{second}" in pairs else pairs[f"{second}~{first}"]
+
+    def __str__(self) -> str:
+        return f"gaussian rows ({', '.join(self.columns)}); {self.tolerance}"
+
+
+def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+    for column in given:
+        if column not in known:
+            raise ValueError(f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known)}.")
+
+
+def _require_pairs(name: str, pairs: Mapping[str, float], columns: Sequence[str]) -> None:
+    lacking = [
+        f"{a}~{b}" for a, b in itertools.combinations(columns, 2) if f"{a}~{b}" not in pairs and f"{b}~{a}" not in pairs
+    ]
+    if lacking:
+        raise ValueError(f"{name}: every pair of columns is needed (0 is allowed). Missing: {', '.join(lacking)}.")
+    for column in columns:
+        if name == "covariance" and not pairs.get(f"{column}~{column}", 0.0) > 0:
+            raise ValueError(f"covariance: {column}~{column} must be a positive variance.")

@@ -1,0 +1,174 @@
+"""The commands. Each one is a few lines over `Session`; `guarded` turns errors into one line and an exit code.
+
+What must never change: with `--json` stdout holds one JSON document and nothing else; an unexpected error prints its type and
+no message, because an engine's message can quote a value of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from attrpriv import __version__
+from attrpriv.cli import render
+from attrpriv.errors import AttrprivError, RefusedError
+
+app = typer.Typer(
+    name="attrpriv",
+    help="Release statistics of a table while hiding properties of its sensitive columns.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file (YAML).", show_default=False)]
+QueryTexts = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[QUERY]...", help="avg(column), sum(column), count(*); default: the policy's release."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
+
+
+def clock() -> datetime:
+    """The time that goes into the ledger; replaced in tests."""
+    return datetime.now(UTC)
+
+
+@contextmanager
+def guarded(as_json: bool) -> Iterator[None]:
+    """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
+    try:
+        yield
+        return
+    except AttrprivError as error:
+        kind, message, code = error.kind, str(error), error.exit_code
+    except (KeyboardInterrupt, typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # its message may quote the table
+        kind, code = "unexpected", 1
+        message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
+    if as_json:
+        _print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
+    render.complain(message)
+    raise typer.Exit(code)
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"attrpriv {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Release statistics of a table while hiding properties of its sensitive columns."""
+
+
+@app.command()
+def init(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A Parquet or CSV file.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write a starter policy: column names and types, no statistic."""
+    from attrpriv.cli.starter import write_starter
+
+    with guarded(as_json):
+        written = write_starter(data, out, force)
+        if as_json:
+            _print_json(written.to_json())
+        else:
+            render.show_starter(written)
+
+
+@app.command()
+def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
+    """Is the policy complete, consistent and provable? Reads no row."""
+    from attrpriv.cli.checks import check_policy
+
+    with guarded(as_json):
+        found = check_policy(policy, queries or None)
+        if as_json:
+            _print_json(found.to_json())
+        else:
+            render.show_check(found)
+        if found.refused:
+            raise typer.Exit(RefusedError.exit_code)
+
+
+@app.command()
+def plan(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
+    """Mechanisms side by side, with their expected error. Reads no row."""
+    from attrpriv.session import Session
+
+    with guarded(as_json):
+        ranking = Session(policy=policy).rank(queries or None)
+        if as_json:
+            _print_json(ranking.entries())
+        else:
+            render.show_ranking(ranking)
+        if ranking.chosen is None:
+            error = ranking.error()
+            render.complain(str(error))
+            raise typer.Exit(error.exit_code)
+
+
+@app.command()
+def release(policy: PolicyFile, queries: QueryTexts = None, mechanism: Mechanism = "auto", as_json: AsJson = False) -> None:
+    """Answer the queries, together and once, and record it in the ledger."""
+    from attrpriv.session import Session
+
+    with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
+        with render.working("reading the table once"):
+            released = session.release(queries or None, mechanism)
+        if as_json:
+            _print_json(released.to_json())
+        else:
+            render.show_release(released)
+
+
+@app.command()
+def schema() -> None:
+    """The JSON Schema of a policy file, for editors."""
+    from attrpriv.policy import Policy
+
+    _print_json(Policy.schema_document())
+
+
+@app.command()
+def demo(
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="Keep the demo's table, policy and ledger in this new directory.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """A school publishes an average weight and hides its families' mean income."""
+    from attrpriv.demo import run_demo
+
+    with guarded(as_json):
+        with render.working("making a table of 10,000 students"):
+            shown = run_demo(directory)
+        if as_json:
+            _print_json(shown.to_json())
+        else:
+            render.show_demo(shown)
+
+
+def main() -> None:
+    """The entry point of the `attrpriv` command."""
+    app()

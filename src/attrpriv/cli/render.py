@@ -1,0 +1,192 @@
+"""How things look in a terminal. Tables for people; a pipe gets the same words without colour.
+
+Only public facts and released values are shown. Everything a person reads goes to stdout; complaints and the spinner go to
+stderr, so that a pipe stays clean.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from attrpriv.mechanisms.advice import advice
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.registry import Ranking
+from attrpriv.queries.query import Query
+
+if TYPE_CHECKING:
+    from attrpriv.cli.checks import Check
+    from attrpriv.cli.starter import Starter
+    from attrpriv.demo import Demo
+    from attrpriv.session import Release
+
+# A pipe has no width of its own; this one holds every table unwrapped.
+_PIPE_WIDTH = 160
+
+
+def console(*, stderr: bool = False) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def complain(message: str) -> None:
+    """One line, whatever the width of the terminal."""
+    sys.stderr.write(f"attrpriv: {' '.join(message.split())}\n")
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr for as long as something takes; silent in a pipe."""
+    shown = console(stderr=True)
+    if not shown.is_terminal:
+        yield
+        return
+    with shown.status(f"{what} ..."):
+        yield
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number as people read it, to so many significant digits.
+
+    >>> number(1.08567), number(480.833), number(12345678.0), number(0.0)
+    ('1.086', '480.8', '12,345,678', '0')
+    """
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    if decimals > 8:
+        return f"{value:.{digits - 1}e}"
+    return f"{value:,.{decimals}f}"
+
+
+def answer(value: float, scale: float) -> str:
+    """A released value to the digits that its noise leaves meaningful: two more than the noise's first."""
+    if scale == 0:
+        return f"{value:,.10g}"
+    decimals = max(0, 2 - math.floor(math.log10(scale)))
+    return f"{value:,.{min(decimals, 12)}f}"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for k, column in enumerate(columns):
+        table.add_column(column, justify="left" if k == 0 else "right", overflow="fold")
+    return table
+
+
+def _notes(shown: Console, notes: tuple[str, ...]) -> None:
+    for note in notes:
+        shown.print(f"[dim]-[/dim] {escape(note)}")
+
+
+def show_ranking(ranking: Ranking) -> None:
+    """All mechanisms side by side, the chosen one marked."""
+    shown = console()
+    problem = ranking.problem
+    for secret in problem.secrets:
+        shown.print(f"hide   {escape(str(secret))}")
+    shown.print(f"budget epsilon {problem.epsilon:g}, delta {problem.delta:g}, n = {problem.n:,}\n")
+    for query in problem.queries:
+        shown.print(_mechanisms(ranking, query))
+        shown.print()
+    for name, refusal in ranking.refused.items():
+        shown.print(f"[yellow]{name}[/yellow] refused: {escape(refusal.reason)}")
+    if ranking.chosen is not None:
+        _notes(shown, ranking.chosen.notes)
+        told = advice(ranking)
+        if told is not None:
+            shown.print(f"[yellow]warning[/yellow] {escape(told)}")
+        shown.print(f"\nchosen: [bold green]{ranking.chosen.mechanism}[/bold green]; nothing has been read or released.")
+
+
+def _mechanisms(ranking: Ranking, query: Query) -> Table:
+    table = _table(query.text, "noise", "expected error", "within 95% of the time", "guarantee")
+    for plan in ranking.plans:
+        style = "green" if plan is ranking.chosen else ""
+        table.add_row(plan.mechanism, *_numbers(plan, query), plan.guarantee.kind, style=style)
+    return table
+
+
+def _numbers(plan: Plan, query: Query) -> tuple[str, str, str]:
+    noise, error = plan.noise_of(query), plan.error_of(query)
+    kind = "none" if noise.kind == "none" else f"{noise.kind} {number(noise.scale)}"
+    return kind, number(error.rmse), f"+-{number(error.alpha95)}"
+
+
+def show_release(released: Release) -> None:
+    """The answers, what they hide, and where they are recorded."""
+    shown = console()
+    shown.print(_answers(released))
+    shown.print()
+    _promise(shown, released.plan)
+    shown.print(f"recorded as entry {released.entry.number}, digest {released.entry.digest[:16]}, {released.entry.time}")
+
+
+def _answers(released: Release) -> Table:
+    plan = released.plan
+    table = _table("released", "value", "95% interval for the table's own value", "mechanism")
+    for k, query in enumerate(plan.queries):
+        low, high = released.interval(0.95, answer=k)
+        scale = plan.noise_of(query).scale
+        interval = f"{answer(low, scale)} to {answer(high, scale)}"
+        table.add_row(query.text, f"[bold]{answer(released.values[k], scale)}[/bold]", interval, plan.mechanism)
+    return table
+
+
+def _promise(shown: Console, plan: Plan) -> None:
+    shown.print(f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
+    for line in plan.certificate.assumes:
+        shown.print(f"[dim]-[/dim] {escape(line)}")
+
+
+def show_check(found: Check) -> None:
+    shown = console()
+    for secret in found.policy.protect:
+        shown.print(f"hide   {escape(str(secret))}")
+    if found.plan is not None:
+        for query in found.plan.queries:
+            kind, rmse, _ = _numbers(found.plan, query)
+            shown.print(f"answer {escape(query.text)} by {found.plan.mechanism}, {kind}, expected error {rmse}")
+    _notes(shown, found.notes)
+    if found.refused is None:
+        shown.print("[green]ok[/green] the policy is complete and consistent" + (", and provable." if found.plan else "."))
+    else:
+        complain(found.refused)
+
+
+def show_starter(written: Starter) -> None:
+    shown = console()
+    shown.print(f"wrote {escape(written.path.name)}: column names and types, no statistic.")
+    if written.sniffed:
+        shown.print("The types were guessed from a sample of rows, because the file states none.")
+    shown.print("Replace each TODO, then run: attrpriv check " + escape(written.path.name))
+
+
+def show_demo(shown_demo: Demo) -> None:
+    """Three ways to publish one number, side by side, then the number."""
+    shown = console()
+    shown.print(f"[bold]{escape(shown_demo.title)}[/bold]\n")
+    for line in shown_demo.story:
+        shown.print(escape(line))
+    shown.print()
+    table = _table("avg(weight)", "noise", "expected error", "within 95% of the time")
+    for row in shown_demo.rows:
+        style = "bold green" if row.ours else ""
+        table.add_row(escape(row.label), *_numbers(row.plan, row.plan.queries[0]), style=style)
+    shown.print(table)
+    shown.print()
+    shown.print(_answers(shown_demo.release))
+    shown.print()
+    _promise(shown, shown_demo.release.plan)
+    shown.print()
+    for line in shown_demo.closing:
+        shown.print(f"[dim]{escape(line)}[/dim]")

@@ -1,0 +1,251 @@
+"""One pass over a table: its number of rows, and the sum of each column read.
+
+For a column with values x_j, a public value m for missing entries and bounds [l, u], the sum is
+
+    S  =  sum of clip(x_j)  =  K + l * below + u * above + clip(m) * missing
+
+| symbol                | meaning                                                             |
+|-----------------------|---------------------------------------------------------------------|
+| K                     | the sum of the values within [l, u], in the column's own type       |
+| below, above, missing | how many values are less than l, greater than u, missing (NULL, NaN) |
+
+The engine computes K and the counts in one query; the rest is arithmetic on fractions. So integers, booleans and
+decimals are exact whatever the bounds, and for floats only K rounds (DuckDB: compensated summation; elsewhere the
+engine's own sum).
+
+What must never change:
+
+* One query, whatever is read.
+* The counts never leave `_scan`. Only the sums and the number of rows do.
+* A failure that depends on the rows has a fixed text. It names the columns read, which are public, never the one that
+  failed, and raising it leaves nothing of the rows in a frame of this module.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal
+
+from attrpriv.engines.tables import ColumnType, Source, quietly, shown_name
+from attrpriv.errors import DataError
+
+ENGINE_FAILED = (
+    "data: the engine could not read the table. Columns read: {columns}. Check that the file is complete and that each "
+    "column holds values of one type; if it is a CSV file, convert it to Parquet with the types you mean."
+)
+NOT_FINITE = (
+    "data: every value of a column read must be present and finite. Columns read: {columns}. Got one that is not. "
+    "Name a public value under `missing`, clip infinite values with `bounds`, or clean the table."
+)
+NOT_NUMERIC = "data: avg and sum need a numeric column. Got {column}, which is {type}. Choose or make a numeric one."
+UNKNOWN_COLUMN = "data: the column must be one of the table's. Got {column}. {hint}"
+
+# Engines whose sum of integers never wraps around: a wider result, or an error. The others get a sum of decimal(38, 0).
+_SAFE_INTEGER_SUM = frozenset({"duckdb", "postgres", "sqlite"})
+
+
+@dataclass(frozen=True)
+class ColumnRead:
+    """A column to sum, with the public values that make the sum defined and bounded."""
+
+    column: str
+    fill: float | None = None
+    """The public value of a missing entry, NULL or NaN; None: a missing entry is an announced failure."""
+    clip: tuple[float, float] | None = None
+    """Values outside are clipped, silently; None: as they are, and an infinite one is an announced failure."""
+
+    def __post_init__(self) -> None:
+        if self.fill is not None and not math.isfinite(self.fill):
+            raise DataError(f"missing: the value for {shown_name(self.column)} must be finite. Got {self.fill}.")
+        if self.clip is not None and not -math.inf < self.clip[0] <= self.clip[1] < math.inf:
+            low, high = self.clip
+            raise DataError(f"bounds: {shown_name(self.column)} needs two finite bounds in order. Got [{low}, {high}].")
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What one pass found. The sums are private; the number of rows is public."""
+
+    rows: int
+    sums: tuple[Fraction, ...] = field(repr=False)
+    """One for each read, in order."""
+
+
+def scan(source: Source, reads: Sequence[ColumnRead]) -> Scan:
+    """The number of rows and the sum of each column, in one query.
+
+    Raises DataError before any row is read if a column is unknown or not numeric, and with a fixed text if a value is
+    missing or infinite without a public substitute, or if the engine fails.
+    """
+    check_columns(source, [read.column for read in reads])
+    result = quietly(lambda: _scan(source, reads))
+    if isinstance(result, Scan):
+        return result
+    columns = ", ".join(shown_name(read.column) for read in reads) or "none"
+    raise DataError((ENGINE_FAILED if result is None else NOT_FINITE).format(columns=columns))
+
+
+def check_columns(source: Source, columns: Sequence[str]) -> None:
+    """Raise DataError if one of the columns cannot be summed. Decided by the schema alone."""
+    for column in columns:
+        kind = source.columns.get(column)
+        if kind is None:
+            raise DataError(UNKNOWN_COLUMN.format(column=shown_name(column), hint=_hint(source, column)))
+        if kind in ("text", "other"):
+            described = "text" if kind == "text" else "neither a number nor a boolean"
+            raise DataError(NOT_NUMERIC.format(column=shown_name(column), type=described))
+
+
+def _hint(source: Source, column: str) -> str:
+    """The names that come closest; a difference in case alone is the commonest slip."""
+    by_lower = {name.lower(): name for name in source.columns}
+    close = [by_lower[lower] for lower in difflib.get_close_matches(column.lower(), by_lower, n=3)]
+    names = close or list(source.columns)[:8]
+    more = "" if close or len(names) == len(source.columns) else ", ..."
+    return f"{'Close' if close else 'It has'}: {', '.join(map(shown_name, names))}{more}."
+
+
+# ------------------------------------------------------------------------------------------------------------ the query
+
+
+def _scan(source: Source, reads: Sequence[ColumnRead]) -> Scan | Literal["not finite"]:
+    """The one query. Exceptions are the engine's; "not finite" is the one failure that may be told apart."""
+    wanted = {"rows": source.table.count()}
+    for position, read in enumerate(reads):
+        wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
+    row = source.run(source.table.aggregate(**wanted))
+    rows = int(row["rows"])
+    sums: list[Fraction] = []
+    for position, read in enumerate(reads):
+        found = {name: row.get(f"{name}_{position}") for name in ("kept", "missing", "below", "above")}
+        total = _total(read, rows, found)
+        if total is None:
+            return "not finite"
+        sums.append(total)
+    return Scan(rows, tuple(sums))
+
+
+def _aggregates(source: Source, read: ColumnRead) -> dict[str, Any]:
+    """K and the counts of one column; a count that is surely zero is left out."""
+    column = source.table[read.column]
+    kind = source.columns[read.column]
+    value = column.cast({"boolean": "int64", "float": "float64"}[kind]) if kind in ("boolean", "float") else column
+    missing = column.isnull()
+    if kind == "float" and _has_nan(source.engine):
+        missing = missing | value.isnan()
+    outside = _outside(value, kind, read.clip)
+    kept = ~missing
+    for condition in outside.values():
+        kept = kept & ~condition
+    counted = {"missing": missing} | {side: ~missing & condition for side, condition in outside.items()}
+    counts = {name: source.table.count(where=condition) for name, condition in counted.items()}
+    return counts | {"kept": _sum(source.engine, kind, value, kept)}
+
+
+def _has_nan(engine: Any) -> bool:
+    """SQLite, for one, stores NaN as NULL and has no test for it."""
+    import ibis.expr.operations as operations
+
+    return bool(engine.has_operation(operations.IsNan))
+
+
+def _sum(engine: Any, kind: ColumnType, value: Any, kept: Any) -> Any:
+    """K. Exact types come back as text: Ibis would squeeze them into 64 bits or into a decimal that does not fit."""
+    if kind == "float":
+        return _compensated_sum()(value, where=kept) if engine.name == "duckdb" else value.sum(where=kept)
+    if kind != "decimal" and engine.name not in _SAFE_INTEGER_SUM:
+        value = value.cast("decimal(38, 0)")
+    return value.sum(where=kept).cast("string")
+
+
+@cache
+def _compensated_sum() -> Any:
+    """DuckDB's `fsum`: Kahan's summation, whose error does not grow with the number of rows."""
+    import ibis
+
+    return ibis.udf.agg.builtin(lambda value: None, name="fsum", signature=(("float64",), "float64"))
+
+
+# ----------------------------------------------------------------------------------------------------------- the bounds
+
+
+def _outside(value: Any, kind: ColumnType, clip: tuple[float, float] | None) -> dict[str, Any]:
+    """The conditions "below" and "above", each only where it can hold. Without bounds, a float must still be finite."""
+    if kind == "float":
+        low, high = clip or (-sys.float_info.max, sys.float_info.max)
+        return {"below": value < _float(low), "above": value > _float(high)}
+    if clip is None:
+        return {}
+    sides = {"below": _below(value, Fraction(clip[0])), "above": _above(value, Fraction(clip[1]))}
+    return {side: condition for side, condition in sides.items() if condition is not None}
+
+
+def _float(bound: float) -> Any:
+    """The very float: written as a number, DuckDB reads it as a decimal first and may end one ulp away."""
+    import ibis
+
+    return ibis.literal(repr(bound)).cast("float64")
+
+
+def _below(value: Any, low: Fraction) -> Any:
+    """value < low for an exact type: the bound rounds up to the type's own spacing, which changes nothing."""
+    least, most, scale = _range(value.type(), low)
+    bound = math.ceil(low * 10**scale)
+    if bound <= least:
+        return None
+    return value.notnull() if bound > most else value < _exact(value.type(), bound, scale)
+
+
+def _above(value: Any, high: Fraction) -> Any:
+    """value > high for an exact type: the bound rounds down to the type's own spacing, which changes nothing."""
+    least, most, scale = _range(value.type(), high)
+    bound = math.floor(high * 10**scale)
+    if bound >= most:
+        return None
+    return value.notnull() if bound < least else value > _exact(value.type(), bound, scale)
+
+
+def _range(dtype: Any, bound: Fraction) -> tuple[float, float, int]:
+    """The least and the greatest value of an exact type, in units of 10**-scale, and that scale."""
+    if dtype.is_integer():
+        return dtype.bounds.lower, dtype.bounds.upper, 0
+    if dtype.scale is None or dtype.precision is None:  # PostgreSQL's plain numeric: as many digits as the bound has
+        return -math.inf, math.inf, bound.denominator.bit_length() - 1
+    most = 10**dtype.precision - 1
+    return -most, most, dtype.scale
+
+
+def _exact(dtype: Any, bound: int, scale: int) -> Any:
+    """bound * 10**-scale in the column's type; a decimal goes as text, because Ibis cuts one to 38 digits."""
+    import ibis
+
+    if dtype.is_integer():
+        return ibis.literal(bound, type=dtype)
+    return ibis.literal(format(Decimal(f"{bound}E-{scale}"), "f")).cast(dtype)
+
+
+# ----------------------------------------------------------------------------------------------------------- the answer
+
+
+def _total(read: ColumnRead, rows: int, found: Mapping[str, Any]) -> Fraction | None:
+    """S, or None if a value that is missing, infinite or too large to add has no public substitute."""
+    missing, below, above = (int(found[name] or 0) for name in ("missing", "below", "above"))
+    if (missing and read.fill is None) or (read.clip is None and (below or above)):
+        return None
+    kept = Fraction(0)
+    if rows > missing + below + above:  # the sum of nothing is NULL; any other NULL is an engine's way to say overflow
+        if isinstance(found["kept"], float) and not math.isfinite(found["kept"]):
+            return None
+        kept = Fraction(found["kept"])
+    low, high = map(Fraction, read.clip or (0, 0))
+    fill = Fraction(read.fill or 0)
+    if read.clip is not None:
+        fill = min(max(fill, low), high)
+    return kept + below * low + above * high + missing * fill

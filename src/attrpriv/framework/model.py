@@ -1,0 +1,126 @@
+"""The base of every public value: frozen, strict, and with errors of one line.
+
+What must never change: a value that exists is valid. Numbers are finite; unknown keys are errors; nothing is coerced (`"5"`
+is not 5, `true` is not 1); mappings cannot be changed afterwards. `to_json` and `from_json` are inverse.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+
+from attrpriv.errors import PolicyError
+
+V = TypeVar("V")
+
+
+class FrozenDict(Mapping[str, V]):
+    """A mapping that stays as it was made, and that can be copied and pickled."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, V]) -> None:
+        self._items: dict[str, V] = dict(items)
+
+    def __getitem__(self, key: str) -> V:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+NonNegative = Annotated[Finite, Field(ge=0)]
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    if not ends[0] < ends[1]:
+        raise ValueError(f"the low end must be below the high end. Got [{ends[0]:g}, {ends[1]:g}].")
+    return ends
+
+
+Range = Annotated[tuple[Finite, Finite], AfterValidator(_ordered)]
+FrozenMap = Annotated[Mapping[str, V], AfterValidator(FrozenDict), PlainSerializer(dict, return_type=dict[str, Any])]
+
+
+class FrozenModel(BaseModel):
+    """A frozen value. Constructing one directly from bad input raises `PolicyError`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    def __init__(self, **data: Any) -> None:
+        problem = None
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            problem = one_line(error)
+        if problem is not None:
+            raise PolicyError(problem)
+
+    # Tells pydantic that nested values are validated as usual, so that an error inside them keeps its full path.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form; `from_json` reads it back to an equal value."""
+        dumped: dict[str, Any] = self.model_dump(mode="json")
+        return dumped
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> Self:
+        """Read what `to_json` wrote, given as a mapping or as text."""
+        return cls.checked(json.loads(value) if isinstance(value, str) else dict(value))
+
+    @classmethod
+    def checked(cls, value: object) -> Self:
+        """Validate, with one line of `PolicyError` instead of pydantic's several."""
+        problem = None
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            problem = one_line(error)
+        raise PolicyError(problem)
+
+
+def one_line(error: ValidationError) -> str:
+    """Parameter, requirement and what was received, for the first thing that is wrong."""
+    details = error.errors(include_url=False, include_context=False)
+    first = details[0]
+    where = _path(first["loc"]) or error.title.lower()
+    more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
+    return f"{where}: {_requirement(first)}{more}"
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    path = ""
+    for part in location:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path
+
+
+def _requirement(detail: Any) -> str:
+    kind, message = detail["type"], str(detail["msg"])
+    if kind == "extra_forbidden":
+        return "unknown key. Remove it or correct its spelling; `attrpriv schema` lists the keys."
+    if kind == "missing":
+        return "is required and has no default. Add it."
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    return f"{message[0].lower()}{message[1:]}. Got {_shown(detail['input'])}."
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -1,0 +1,158 @@
+"""Guarantee and Certificate: what a plan promises, and the numbers that prove it.
+
+A certificate is self-contained: `verify` recomputes the promise from the numbers stored in it, rounding up, and raises
+`CertificateError` if it does not hold. What must never change: a NaN or an infinity anywhere fails the check, and nothing in a
+certificate depends on the table's values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from attrpriv.divergences import gaussian_delta_upper
+from attrpriv.errors import CertificateError
+from attrpriv.framework.model import FrozenModel
+
+# Everything below is recomputed in floats from stored floats; this covers their rounding, on the private side.
+_ROUND_UP = 1 + 1e-12
+
+
+class GaussianTerm(FrozenModel):
+    """One column's average as seen from one secret: shift of its mean, credited variance of the data, noise."""
+
+    column: str
+    slope: float
+    shift: float
+    credited_variance: float
+    noise_scale: float
+
+
+class GaussianCheck(FrozenModel):
+    """The worst distribution for one secret: all averages released together."""
+
+    secret: str
+    theta: int
+    gap: float
+    terms: tuple[GaussianTerm, ...]
+
+    def distance(self) -> float:
+        """The distance of the two output laws in standard deviations, rounded up."""
+        if len(self.terms) > 1 and any(term.credited_variance > 0 for term in self.terms):
+            raise CertificateError("certificate: the data's own variance may be credited to a single average only.")
+        squares = 0.0
+        for term in self.terms:
+            shift = max(term.shift, abs(term.slope) * self.gap)
+            if shift == 0:
+                continue
+            variance = term.credited_variance + term.noise_scale**2
+            if not variance > 0:
+                raise CertificateError(f"certificate: {term.column} moves with {self.secret} and has no noise.")
+            squares += shift**2 / variance
+        return math.sqrt(squares) * _ROUND_UP
+
+
+class GaussianEvidence(FrozenModel):
+    """Equal-variance Gaussian outputs, plus every charge that is not the calibration itself."""
+
+    kind: Literal["gaussian"] = "gaussian"
+    checks: tuple[GaussianCheck, ...]
+    grid_lambda: float = Field(ge=0)
+    lattice_lambda: float = Field(ge=0)
+    grid_eta: float = Field(ge=0)
+    clip_delta: float = Field(ge=0)
+    reserve: float = Field(ge=0)
+
+    def delta(self, epsilon: float) -> float:
+        """The delta reached at `epsilon`, from above."""
+        lam = self.grid_lambda + self.lattice_lambda
+        inner = epsilon - 2 * lam
+        if not inner >= 0:
+            return 1.0
+        # Rounded down, because a smaller epsilon inside can only raise delta.
+        inner = max(0.0, inner * (1 - 1e-15) - 1e-300)
+        worst = max((gaussian_delta_upper(inner, check.distance()) for check in self.checks), default=0.0)
+        lattice = math.exp(lam) * worst + self.grid_eta * (1 + math.exp(epsilon))
+        return (lattice + self.clip_delta + self.reserve) * _ROUND_UP
+
+    def distance(self) -> float:
+        return max((check.distance() for check in self.checks), default=0.0)
+
+
+class LaplaceTerm(FrozenModel):
+    """One average, kept in its bounds, with Laplace noise."""
+
+    column: str
+    sensitivity: float = Field(gt=0)
+    scale: float = Field(gt=0)
+    granularity: float = Field(gt=0)
+
+
+class LaplaceEvidence(FrozenModel):
+    """Pure epsilon by sensitivity: any table against any other."""
+
+    kind: Literal["laplace"] = "laplace"
+    terms: tuple[LaplaceTerm, ...]
+
+    def delta(self, epsilon: float) -> float:
+        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP
+        return 0.0 if spent <= epsilon else 1.0
+
+
+class ConstantEvidence(FrozenModel):
+    """The answer is a public number; no row is read."""
+
+    kind: Literal["constant"] = "constant"
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0
+
+
+Evidence = Annotated[GaussianEvidence | LaplaceEvidence | ConstantEvidence, Field(discriminator="kind")]
+
+
+class Certificate(FrozenModel):
+    """The proof of one plan, in numbers."""
+
+    schema_version: Literal[1] = 1
+    epsilon: float = Field(gt=0)
+    delta: float = Field(ge=0, lt=1)
+    evidence: Evidence
+    assumes: tuple[str, ...]
+    exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
+    gap: float = Field(
+        default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need"
+    )
+
+    def verify(self) -> None:
+        """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""
+        reached = self.evidence.delta(self.epsilon)
+        if not (math.isfinite(reached) and reached <= self.delta):
+            raise CertificateError(
+                f"certificate: epsilon {self.epsilon:g} needs delta {reached:g}, above the promised {self.delta:g}. "
+                "Nothing was released. Please report this (SECURITY.md)."
+            )
+
+    def __str__(self) -> str:
+        lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
+        if isinstance(self.evidence, GaussianEvidence):
+            lines += [
+                f"worst for {c.secret}: outputs {c.distance():.6g} standard deviations apart" for c in self.evidence.checks
+            ]
+        if not self.exact:
+            lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
+        return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])
+
+
+class Guarantee(FrozenModel):
+    """What is promised, in words."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["proved", "approximate", "sampled"]
+    statement: str
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.statement} ({self.kind}; {self.reference})"

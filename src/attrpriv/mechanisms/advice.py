@@ -1,0 +1,73 @@
+"""What would beat the constant answer: how near values must be, or how well slopes must be known.
+
+Computed by planning again with smaller gaps or a smaller tolerance; a function of public facts only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.framework import Problem, Secret
+from attrpriv.mechanisms.gaussian import plan as plan_gaussian
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.registry import Ranking
+
+_STEPS = 24
+
+
+def advice(ranking: Ranking) -> str | None:
+    """One line for a ranking in which nothing beats `constant`; None where something does."""
+    if not ranking.constant_wins:
+        return None
+    goal = ranking.plans[0].columns[0].error.rmse
+    ways = []
+    nearer = _largest_share(lambda share: _error(_nearer(ranking.problem, share)) <= goal)
+    if nearer is not None:
+        ways.append(_gap_words(ranking.problem, nearer))
+    surer = _largest_share(lambda share: _error(_surer(ranking.problem, share)) <= goal)
+    slope = max((g.tolerance.slope or 0.0 for g in ranking.problem.theta if isinstance(g, Gaussian)), default=0.0)
+    if surer is not None and slope > 0:
+        ways.append(f"slope tolerance <= {surer * slope:.3g}")
+    would = f"; something would with {' or '.join(ways)}" if ways else ""
+    return f"nothing beats the constant answer that the assumption already gives (error {goal:.3g}){would}."
+
+
+def _largest_share(enough: Callable[[float], bool]) -> float | None:
+    """The largest share of the present value that is enough, from below; None if even a ten-thousandth is not."""
+    low, high = 1e-4, 1.0
+    if not enough(low):
+        return None
+    for _ in range(_STEPS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low
+
+
+def _error(problem: Problem) -> float:
+    try:
+        return plan_gaussian(problem).columns[0].error.rmse
+    except Refusal:
+        return float("inf")
+
+
+def _nearer(problem: Problem, share: float) -> Problem:
+    secrets = tuple(Secret(s.secret, between=s.between, within=s.gap * share) for s in problem.secrets)
+    return problem.model_copy(update={"secrets": secrets})
+
+
+def _surer(problem: Problem, share: float) -> Problem:
+    theta = []
+    for member in problem.theta:
+        if isinstance(member, Gaussian) and member.tolerance.slope is not None:
+            tolerance = member.tolerance.model_copy(update={"slope": member.tolerance.slope * share})
+            theta.append(member.model_copy(update={"tolerance": tolerance}))
+        else:
+            return problem
+    return problem.model_copy(update={"theta": tuple(theta)})
+
+
+def _gap_words(problem: Problem, share: float) -> str:
+    if len(problem.secrets) == 1:
+        return f"within <= {problem.secrets[0].gap * share:.3g}"
+    return f"every within <= {share:.3g} of its present gap"

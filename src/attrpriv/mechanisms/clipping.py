@@ -1,0 +1,48 @@
+"""When a Gaussian mechanism may clip rows to the policy's `bounds`, and what that costs.
+
+Clipping changes the law that the assumption describes. If some row is clipped with probability at most p, whatever the secret,
+the released law moves by at most p in total variation and delta grows by (1 + e^eps) p. Where p is small enough that is
+charged; elsewhere the column is *not* clipped, because the guarantee comes first, and the plan says so.
+
+Given g = a, a row of the query column is normal with mean  mu_q + slope (a - mu_g)  and at most the column's own variance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.worst_case import steepest_slope
+from attrpriv.framework import Problem, Secret
+
+# The largest share of delta that clipping may take.
+_SHARE = 0.1
+
+
+def clip_charge(problem: Problem, theta: Sequence[Gaussian], column: str) -> float | None:
+    """What clipping this column adds to delta; None where it cannot be afforded or not be bounded."""
+    if problem.known_rows > 0:  # whoever knows a row outside the bounds knows that it is clipped
+        return None
+    chances = [_chance(problem, gaussian, column, secret) for gaussian in theta for secret in problem.secrets]
+    chance = max(chances, default=math.inf)
+    charge = (1 + math.exp(problem.epsilon)) * chance
+    return charge if charge <= _SHARE * problem.delta / max(1, len(problem.columns)) else None
+
+
+def _chance(problem: Problem, gaussian: Gaussian, column: str, secret: Secret) -> float:
+    """An upper bound on P(some row is clipped | g = a) over the secret's range and the box."""
+    from scipy.special import ndtr
+
+    if secret.between is None or not {column, secret.column} <= set(gaussian.mean):
+        return math.inf
+    n, own = problem.n, gaussian.sd_range(column)[1]
+    drift = gaussian.tolerance.mean * own
+    centre = gaussian.mean[secret.column]
+    wander = gaussian.tolerance.mean * gaussian.sd_range(secret.column)[1]
+    furthest = max(abs(end / secret.statistic.weight(n) - centre) for end in secret.between) + wander
+    reach = drift + steepest_slope(gaussian, column, secret.column) * furthest
+    low, high = problem.bounds[column]
+    mean = gaussian.mean[column]
+    tails = float(ndtr((low - mean + reach) / own)) + float(ndtr((mean + reach - high) / own))
+    return n * tails * (1 + 1e-9)

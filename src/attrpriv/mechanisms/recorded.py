@@ -1,0 +1,108 @@
+"""What recorded values ask of a Gaussian mechanism: the mask of the lattice, and its conditions.
+
+Recorded values lie on a lattice (whole pounds: spacing h = 1), so an average lies on h Z / n and its digits can give a secret
+away, whatever the normal law says. Every average therefore gets at least the noise `mask`, and the rest is charged as
+`lattice_lambda`. The conditions under which that argument holds are checked over the whole assumption:
+
+- a column's standard deviation is at least 2 h, for query columns and sensitive columns;
+- what is left of a row of the query column(s) once the sensitive entry is known has standard deviation at least h.
+
+Where h is not declared, the plan says up to which spacing its own noise covers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.worst_case import least_joint_residual, least_residual
+from attrpriv.calibration.lattice import lattice_lambda, mask_scale
+from attrpriv.framework import Problem
+from attrpriv.mechanisms.refusal import Refusal
+
+# An undeclared spacing is covered up to this many masks: a noise of 1.5 spacings leaves a density within 1e-19.
+_UNDECLARED = 1.5
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The charge for a lattice, and the spacing of each column it covers."""
+
+    charge: float
+    spacing: Mapping[str, float]
+
+
+def masks(problem: Problem, theta: Sequence[Gaussian]) -> dict[str, float]:
+    """The least noise on the average of each column."""
+    scales = {}
+    for column in problem.columns:
+        spacing, declared = problem.spacing(column)
+        sd = max(gaussian.sd_of(column) for gaussian in theta)
+        scales[column] = mask_scale(spacing, declared, problem.n, sd)
+    return scales
+
+
+def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float]) -> Recorded:
+    """The charge for recorded values under noise of these scales; a refusal where the conditions fail."""
+    for gaussian in theta:
+        for column in dict.fromkeys((*problem.columns, *(secret.column for secret in problem.secrets))):
+            _require_fine(problem, gaussian, column)
+    floors = [floor for gaussian in theta for floor in _floors(problem, gaussian)]
+    spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in problem.columns}
+    charge = max((_charge(problem, floor, spacing, noise) for floor in floors), default=0.0)
+    if not math.isfinite(charge):
+        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+    return Recorded(charge, spacing)
+
+
+def _require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
+    spacing, _ = problem.spacing(column)
+    if spacing is not None and gaussian.sd_range(column)[0] < 2 * spacing:
+        raise Refusal(
+            f"{column}: its standard deviation must be at least twice the spacing of its values ({spacing:g}), "
+            f"or its average is not nearly normal. Got {gaussian.sd_range(column)[0]:g}."
+        )
+
+
+def _floors(problem: Problem, gaussian: Gaussian) -> list[dict[str, float]]:
+    """For each secret, the least row variance left of each query column once that secret's entry is known.
+
+    For several columns it is a bound on the least eigenvalue, shared out in units of each column's sd.
+    """
+    floors = []
+    for secret in problem.secrets:
+        others = [column for column in problem.columns if column != secret.column]
+        if len(others) == 1:
+            floors.append({others[0]: least_residual(gaussian, others[0], secret.column)})
+        elif others:
+            share = least_joint_residual(gaussian, others, secret.column)
+            floors.append({column: share * gaussian.sd_range(column)[0] ** 2 for column in others})
+    return floors
+
+
+def _covered(
+    problem: Problem, theta: Sequence[Gaussian], column: str, noise: float, floors: Sequence[Mapping[str, float]]
+) -> float:
+    least = min((floor[column] for floor in floors if column in floor), default=math.inf)
+    spacing, declared = problem.spacing(column)
+    if least <= 0 or (spacing is not None and least < spacing**2):
+        left = math.sqrt(max(0.0, least))
+        together = " of those asked together" if len(problem.columns) > 1 else ""
+        raise Refusal(
+            f"{column}: what a sensitive column leaves open of a row{together} must have a standard deviation of at least "
+            f"the spacing of the values ({'unknown' if spacing is None else f'{spacing:g}'}). Got {left:g}; "
+            "declare a finer resolution or a smaller tolerance, or ask for fewer columns at once."
+        )
+    if declared and spacing is not None:
+        return spacing
+    sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
+    return max(spacing or 0.0, min(noise * problem.n / _UNDECLARED, sd / 2, math.sqrt(least)))
+
+
+def _charge(problem: Problem, floor: Mapping[str, float], spacing: Mapping[str, float], noise: Mapping[str, float]) -> float:
+    unknown = 1 - problem.known_rows
+    data = min(floor[column] * problem.n * unknown / spacing[column] ** 2 for column in floor)
+    mask = min((noise[column] * problem.n / spacing[column]) ** 2 for column in floor)
+    return lattice_lambda(data * mask / (data + mask), len(floor))

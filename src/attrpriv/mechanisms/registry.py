@@ -1,0 +1,93 @@
+"""All mechanisms by name, and `auto`: the least expected error among those that prove the guarantee."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.framework import Problem
+from attrpriv.mechanisms import gaussian, yardsticks
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
+
+# In order of simplicity: ties go to the first.
+MECHANISMS: Mapping[str, Callable[[Problem], Plan]] = {
+    "group_dp": yardsticks.plan_group_dp,
+    "gaussian": gaussian.plan,
+    "constant": yardsticks.plan_constant,
+}
+_NEVER_CHOSEN = frozenset({"constant"})
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Every mechanism side by side: the plans that hold, best first, and why the others were refused."""
+
+    problem: Problem
+    plans: tuple[Plan, ...]
+    refused: Mapping[str, Refusal]
+
+    @property
+    def chosen(self) -> Plan | None:
+        return next((plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN), None)
+
+    @property
+    def constant_wins(self) -> bool:
+        """Whether the answer that the assumption already gives has less error than the chosen one."""
+        chosen = self.chosen
+        return chosen is not None and self.plans[0].mechanism in _NEVER_CHOSEN and self.plans[0] is not chosen
+
+    def error(self) -> RefusedError | UsageError:
+        """The error to raise when no mechanism is left."""
+        reasons = [f"{name}: {refusal.reason}" for name, refusal in self.refused.items() if name not in _NEVER_CHOSEN]
+        usage = any(refusal.usage for refusal in self.refused.values())
+        return _refused(f"no mechanism can prove the guarantee. {' | '.join(reasons)}", usage=usage)
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One JSON-able entry for each query and mechanism."""
+        rows = [row for plan in self.plans for row in plan.entries(chosen=plan is self.chosen)]
+        for name, refusal in self.refused.items():
+            rows += [{"query": q.text, "mechanism": name, "refused": refusal.reason} for q in self.problem.queries]
+        return rows
+
+
+def rank(problem: Problem) -> Ranking:
+    """Plan the problem with every mechanism."""
+    plans: list[Plan] = []
+    refused: dict[str, Refusal] = {}
+    for name, mechanism in MECHANISMS.items():
+        try:
+            plans.append(mechanism(problem))
+        except Refusal as refusal:
+            refused[name] = refusal
+    return Ranking(problem, tuple(sorted(plans, key=_score)), refused)
+
+
+def plan(problem: Problem, mechanism: str = "auto") -> Plan:
+    """A plan by the named mechanism, or the best of all (`auto`)."""
+    if mechanism == "auto":
+        ranking = rank(problem)
+        if ranking.chosen is None:
+            raise ranking.error()
+        return ranking.chosen
+    if mechanism not in MECHANISMS:
+        raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
+    refusal = None
+    try:
+        return MECHANISMS[mechanism](problem)
+    except Refusal as caught:
+        refusal = caught
+    raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
+
+
+def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:
+    return UsageError(text) if usage else RefusedError(text)
+
+
+def _score(plan: Plan) -> float:
+    """Expected error over all columns, free of units: the mean logarithm of the root mean square."""
+    errors = [part.error.rmse for part in plan.columns]
+    return sum(math.log(max(error, 1e-300)) for error in errors) / max(1, len(errors))

@@ -1,0 +1,87 @@
+"""What a plan says in words: the promise, what it rests on, and what a reader should know. Public facts only."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.framework import Problem
+from attrpriv.mechanisms.recorded import Recorded
+
+
+def statement(problem: Problem) -> str:
+    """The promise, for every mechanism that proves it."""
+    hidden = "; ".join(str(secret) for secret in problem.secrets)
+    return (
+        f"For each secret ({hidden}) and each pair of its values that must look alike, the released answers are "
+        f"(epsilon {problem.epsilon:g}, delta {problem.delta:g})-indistinguishable"
+    )
+
+
+def common_assumptions(problem: Problem) -> tuple[str, ...]:
+    """What every guarantee of this kind leaves open."""
+    return (
+        "single persons are not protected",
+        "each secret is protected on its own; a joint property of several secrets is not covered",
+        f"the number of rows, {problem.n}, is public",
+        "nothing else about this table is released outside the ledger",
+    )
+
+
+def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: Recorded) -> tuple[str, ...]:
+    """Everything the Gaussian mechanism's proof rests on."""
+    known = (
+        f"the adversary knows at most {problem.known_rows:.4g} of the rows"
+        if problem.known_rows
+        else "the adversary knows no row"
+    )
+    lines = ["rows are independent and exactly Gaussian: assumed, not tested"]
+    lines += [f"{'one of: ' if len(theta) > 1 else ''}{gaussian}" for gaussian in theta]
+    lines += [
+        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
+    ]
+    lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
+    for secret in dict.fromkeys(secret.column for secret in problem.secrets):
+        if problem.spacing(secret)[0] is None:
+            sd = min(gaussian.sd_range(secret)[0] for gaussian in theta)
+            lines.append(f"nearly all values of {secret} lie on a spacing of at most {sd / 2:.4g}")
+    return (*lines, known, *common_assumptions(problem))
+
+
+def gaussian_notes(
+    problem: Problem,
+    theta: Sequence[Gaussian],
+    lattice: Recorded,
+    least: Mapping[str, float],
+    scales: Mapping[str, float],
+    clips: Mapping[str, float | None],
+) -> tuple[str, ...]:
+    notes = []
+    for column in problem.columns:
+        spacing, declared = problem.spacing(column)
+        if not declared:
+            origin = "whole numbers (from the schema)" if spacing is not None else "values of undeclared spacing"
+            notes.append(
+                f"{column}: {origin}; its digits are masked by noise of at least {least[column]:.3g}, which covers spacings up "
+                f"to {lattice.spacing[column]:.3g}. Declare resolution to change that."
+            )
+        if scales[column] <= least[column] * (1 + 1e-6):
+            notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
+        if column in clips and clips[column] is None:
+            notes.append(
+                f"{column}: bounds are not applied here, because clipping would change the law that the assumption describes."
+            )
+    notes += _mean_in_standard_errors(problem, theta)
+    if len(problem.columns) > 1:
+        notes.append(f"{len(problem.columns)} columns are released together; none is credited with the data's own variance.")
+    return tuple(notes)
+
+
+def _mean_in_standard_errors(problem: Problem, theta: Sequence[Gaussian]) -> list[str]:
+    widest = max(gaussian.tolerance.mean for gaussian in theta)
+    if not widest:
+        return []
+    return [
+        f"the mean tolerance of {widest:g} sd is {widest * math.sqrt(problem.n):.3g} standard errors at n = {problem.n}."
+    ]

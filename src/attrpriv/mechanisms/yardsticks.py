@@ -1,0 +1,123 @@
+"""Two yardsticks: group differential privacy, and the constant answer. Neither looks at the assumption's slopes.
+
+`group_dp`: every row of the column may change at once, so an average kept in its bounds moves by at most their width R, and
+Laplace noise of scale R/eps makes any table look like any other. It needs no assumption about the rows, only `bounds`.
+
+`constant`: the mean that the assumption already states. It reads no row and hides everything; what it gets wrong is what the
+data would have told. `auto` never chooses it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
+from attrpriv.mechanisms.plan import ColumnPlan, Error, Noise, Plan, laplace_error
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.noise import granularity
+
+_REFERENCE = "docs/theory/yardsticks.md"
+
+
+def plan_group_dp(problem: Problem) -> Plan:
+    """Laplace noise of the width of the bounds; epsilon shared equally by the columns."""
+    lacking = [column for column in problem.columns if column not in problem.bounds]
+    if lacking:
+        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
+    share = problem.epsilon / max(1, len(problem.columns))
+    terms = tuple(_laplace_term(problem, column, share) for column in problem.columns)
+    columns = tuple(
+        ColumnPlan(
+            column=term.column,
+            noise=Noise(kind="laplace", scale=term.scale),
+            error=laplace_error(term.scale),
+            fill=problem.missing.get(term.column),
+            clip=problem.bounds[term.column],
+            parameters={"sensitivity": term.sensitivity, "granularity": term.granularity, "clipped": True},
+        )
+        for term in terms
+    )
+    return _assemble(
+        problem,
+        "group_dp",
+        columns,
+        Certificate(
+            epsilon=problem.epsilon,
+            delta=problem.delta,
+            evidence=LaplaceEvidence(terms=terms),
+            assumes=("nothing about the law of the rows", *common_assumptions(problem)),
+        ),
+        notes=tuple(f"{column}: values outside its bounds are clipped." for column in problem.columns),
+    )
+
+
+def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
+    low, high = problem.bounds[column]
+    width = (high - low) * (1 + 1e-15)
+    if not math.isfinite(width):
+        raise Refusal(f"bounds of {column} are too wide for a float.")
+    # The grid of the noise adds one step to the width; 1e-9 covers it and every rounding.
+    scale = width / epsilon * (1 + 1e-9)
+    return LaplaceTerm(column=column, sensitivity=width, scale=scale, granularity=granularity(scale))
+
+
+def plan_constant(problem: Problem) -> Plan:
+    """The assumption's own mean."""
+    theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
+    columns = []
+    for column in problem.columns:
+        if not theta or any(column not in gaussian.mean for gaussian in theta):
+            raise Refusal(f"needs the mean of {column} in the assumption.")
+        centre = theta[0].mean[column]
+        error = _constant_error(problem, theta, column, centre)
+        columns.append(ColumnPlan(column=column, noise=Noise(kind="none"), error=error, centre=centre))
+    certificate = Certificate(
+        epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
+    )
+    return _assemble(problem, "constant", tuple(columns), certificate, notes=("a yardstick: auto never chooses it.",))
+
+
+def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:
+    """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
+    rows = [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
+    return Error(
+        rmse=max(row.rmse for row in rows),
+        mean_absolute=max(row.mean_absolute for row in rows),
+        alpha95=max(row.alpha95 for row in rows),
+    )
+
+
+def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
+    return abs(gaussian.mean[column] - centre) + gaussian.tolerance.mean * gaussian.sd_range(column)[1]
+
+
+def _folded(bias: float, sd: float, n: int) -> Error:
+    """Moments of |N(bias, sd^2/n)|; alpha95 by the sum of bias and noise, from above."""
+    from scipy.special import ndtr
+
+    spread = sd / math.sqrt(n)
+    z = bias / spread
+    absolute = spread * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
+    return Error(rmse=math.hypot(bias, spread), mean_absolute=absolute, alpha95=bias + 1.959964 * spread)
+
+
+def _assemble(
+    problem: Problem, mechanism: str, columns: tuple[ColumnPlan, ...], certificate: Certificate, notes: tuple[str, ...]
+) -> Plan:
+    certificate.verify()
+    return Plan(
+        mechanism=mechanism,
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=columns,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        notes=notes,
+    )

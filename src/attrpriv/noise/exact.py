@@ -1,0 +1,85 @@
+"""Exact noise on a public grid.
+
+A real value is rounded to the grid and integer noise from OpenDP's exact samplers is added to its number of steps, all in
+integers and fractions: no float is ever added to a value of the table. The grid is a power of two, 2^-32 of the scale or
+finer, and depends on the scale alone.
+
+    output = granularity * ( round(value / granularity) + Z ),    Z discrete Gaussian or Laplace of scale/granularity steps
+
+What must never change: randomness comes from the operating system, and there is no seed.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from attrpriv.errors import CertificateError, UsageError
+
+GRID_BITS = 32
+
+
+def granularity(scale: float) -> float:
+    """The grid that belongs to a noise scale: a power of two, between 2^-33 and 2^-32 of it.
+
+    >>> granularity(1.5) == 2.0**-32
+    True
+    """
+    if not (math.isfinite(scale) and scale > 0):
+        raise UsageError(f"scale: must be finite and positive. Got {scale}.")
+    exponent = math.frexp(scale)[1] - 1
+    step = math.ldexp(1.0, exponent - GRID_BITS)
+    if step < 2.0**-1000 or scale > 2.0**1000:
+        raise UsageError(f"scale: must be between 1e-290 and 1e300. Got {scale}.")
+    return step
+
+
+def add_gaussian(value: Fraction, scale: float) -> Fraction:
+    """The value on the grid plus discrete Gaussian noise of the given standard deviation."""
+    step = granularity(scale)
+    return _on_grid(value, step, int(_gaussian(scale / step)(0)))
+
+
+def add_laplace(value: Fraction, scale: float) -> Fraction:
+    """The value on the grid plus discrete Laplace noise of the given scale."""
+    step = granularity(scale)
+    return _on_grid(value, step, int(_laplace(scale / step)(0)))
+
+
+def _on_grid(value: Fraction, step: float, noise: int) -> Fraction:
+    exact = Fraction(step)
+    return (round(Fraction(value) / exact) + noise) * exact
+
+
+@lru_cache(maxsize=64)
+def _gaussian(steps: float) -> Any:
+    measurements, domain, metric = _opendp()
+    sampler = measurements.make_gaussian(domain, metric, scale=steps)
+    # What the sampler itself says of its law: a shift of one step costs 1/(2 scale^2) in zero-concentrated privacy.
+    _require_scale(sampler.map(1) * 2 * steps * steps)
+    return sampler
+
+
+@lru_cache(maxsize=64)
+def _laplace(steps: float) -> Any:
+    measurements, domain, metric = _opendp()
+    sampler = measurements.make_laplace(domain, metric, scale=steps)
+    _require_scale(sampler.map(1) * steps)
+    return sampler
+
+
+def _require_scale(ratio: float) -> None:
+    if not abs(ratio - 1) < 1e-9:
+        raise CertificateError("noise: the sampler does not have the scale it was asked for. Nothing was released.")
+
+
+def _opendp() -> tuple[Any, Any, Any]:
+    import opendp.domains as domains
+    import opendp.measurements as measurements
+    import opendp.metrics as metrics
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    return measurements, domains.atom_domain(T="i64"), metrics.absolute_distance(T="i64")

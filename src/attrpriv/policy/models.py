@@ -1,0 +1,142 @@
+"""The policy file as a frozen value, and its JSON Schema.
+
+The same class reads YAML (`Policy.load`) and Python (`Policy(epsilon=..., protect=[...])`). What must never change: a policy
+is complete when it exists, it holds no data, and its `digest` covers everything the promise depends on (all but the places of
+the data and the ledger).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.errors import PolicyError, QueryError
+from attrpriv.framework import Problem, Secret
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
+from attrpriv.framework.problem import Delta, Epsilon, Share
+from attrpriv.policy.strict_yaml import read_strict
+from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
+
+
+def _read_assume(value: object) -> object:
+    return [value] if isinstance(value, Mapping | Gaussian) else value
+
+
+class Policy(FrozenModel):
+    """What must stay hidden, from whom, and at what cost."""
+
+    attrpriv: Literal[1] = Field(default=1, description="version of the policy format")
+    data: str | None = Field(default=None, description="path of the table, relative to this file")
+    rows: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+        default=None, description="number of rows, public; left out: from Parquet metadata"
+    )
+    epsilon: Epsilon = Field(description="how alike the answers must look: likelihood ratios up to e^epsilon")
+    delta: Delta = Field(default=0.0, description="probability with which that may fail")
+    individuals: Literal["none"] = Field(default="none", description="single persons are not protected in this version")
+    protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which of their values must look alike")
+    assume: Annotated[
+        tuple[Gaussian, ...],
+        BeforeValidator(_read_assume, json_schema_input_type=Gaussian | list[Gaussian]),
+    ] = Field(default=(), description="what an adversary may believe: one assumption, or a list of which one holds")
+    calibration: Literal["analytic", "classical"] = Field(
+        default="analytic", description="classical: the paper's constant, refused where it is unsound"
+    )
+    bounds: FrozenMap[Range] = Field(default_factory=dict, description="public range of a column: [low, high]")
+    resolution: FrozenMap[Positive] = Field(
+        default_factory=dict, description="spacing on which nearly all values of a column lie"
+    )
+    known_rows: Share = Field(default=0.0, description="share of the rows that an adversary may know")
+    missing: FrozenMap[Finite] = Field(default_factory=dict, description="public value for missing entries of a column")
+    ledger: str | None = Field(default=None, description="path of the ledger; default: beside this file")
+    release: tuple[str, ...] = Field(default=(), description="the queries to release")
+
+    _origin: Path | None = PrivateAttr(default=None)
+
+    @field_validator("release")
+    @classmethod
+    def _parse(cls, release: tuple[str, ...]) -> tuple[str, ...]:
+        problem = None
+        try:
+            for text in release:
+                parse_queries(text)
+        except QueryError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(problem)
+        return release
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file."""
+        place = Path(path)
+        value = read_strict(place)
+        if not isinstance(value, dict):
+            raise PolicyError(f"policy: must be a mapping. Got {type(value).__name__}.")
+        if "attrpriv" not in value:
+            raise PolicyError("attrpriv: the format version is required in a policy file. Add `attrpriv: 1`.")
+        policy = cls.checked(value)
+        policy._origin = place
+        return policy
+
+    @property
+    def origin(self) -> Path | None:
+        """The file this policy was read from."""
+        return self._origin
+
+    def data_path(self) -> Path | None:
+        """Where the table is: relative paths start at the policy file."""
+        if self.data is None:
+            return None
+        return self._beside(self.data)
+
+    def ledger_path(self) -> Path | None:
+        """Where the ledger is: as the policy says, else beside the policy file."""
+        if self.ledger is not None:
+            return self._beside(self.ledger)
+        return None if self._origin is None else self._origin.with_suffix(".ledger")
+
+    def _beside(self, path: str) -> Path:
+        return Path(path) if self._origin is None else self._origin.parent / path
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of everything the promise depends on."""
+        content = self.to_json()
+        for place in ("data", "ledger", "release"):
+            content.pop(place)
+        return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+    def queries(self) -> tuple[Query, ...]:
+        """The queries named under `release`."""
+        return tuple(query for text in self.release for query in parse_queries(text))
+
+    def problem(self, queries: Sequence[Query], n: int, types: Mapping[str, str]) -> Problem:
+        """The problem a mechanism has to solve, for a table of n rows with these column types."""
+        return Problem(
+            queries=tuple(queries),
+            secrets=self.protect,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n=n,
+            theta=self.assume,
+            calibration=self.calibration,
+            bounds=self.bounds,
+            resolution=self.resolution,
+            missing=self.missing,
+            known_rows=self.known_rows,
+            types=types,
+            policy_digest=self.digest,
+        )
+
+    @classmethod
+    def schema_document(cls) -> dict[str, Any]:
+        """The JSON Schema of a policy file, for editors."""
+        schema = cls.model_json_schema(mode="validation")
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "attrpriv policy", **schema}

@@ -1,0 +1,120 @@
+"""SQL text in, frozen queries out; the same parser reads queries and secrets.
+
+What it accepts: a list of `avg(column)` (or `mean`), `sum(column)` and `count(*)`, alone or as `SELECT ... FROM data`.
+Everything else is refused by name. What must never change: a text that is accepted means exactly what SQL says it means.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrpriv.errors import QueryError
+from attrpriv.queries.query import Query
+
+if TYPE_CHECKING:
+    from sqlglot import expressions as exp
+
+_SUPPORTED = "avg(column), sum(column) and count(*), alone, listed with commas, or as SELECT ... FROM data"
+_LONGEST = 10_000
+
+
+def parse_queries(text: str) -> tuple[Query, ...]:
+    """The statistics a query text asks for, in order.
+
+    >>> [q.text for q in parse_queries("SELECT avg(weight), count(*) FROM data")]
+    ['avg(weight)', 'count(*)']
+    """
+    select = _parse_select(text)
+    _refuse_clauses(select, text)
+    return tuple(_statistic(item, text) for item in select.expressions)
+
+
+def parse_statistic(text: str) -> Query:
+    """The one average or sum that a secret names.
+
+    >>> parse_statistic("mean(income)").text
+    'avg(income)'
+    """
+    queries: tuple[Query, ...] = ()
+    with contextlib.suppress(QueryError):  # whatever is wrong with it, the requirement is the same
+        queries = parse_queries(text)
+    if len(queries) != 1 or queries[0].column is None:
+        raise QueryError(f"must be one mean(column) or sum(column). Got {_shown(text)}.")
+    return queries[0]
+
+
+def _parse_select(text: str) -> exp.Select:
+    import sqlglot
+    from sqlglot import expressions as exp
+    from sqlglot.errors import SqlglotError
+
+    if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
+        raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(text)}.")
+    stripped = text.strip()
+    full = stripped if stripped[:6].lower() == "select" else f"SELECT {stripped}"
+    try:
+        statements = sqlglot.parse(full, dialect="duckdb")
+    except (SqlglotError, RecursionError):
+        statements = []
+    if len(statements) != 1 or not isinstance(statements[0], exp.Select) or not statements[0].expressions:
+        raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(text)}.")
+    return statements[0]
+
+
+def _refuse_clauses(select: exp.Select, text: str) -> None:
+    from sqlglot import expressions as exp
+
+    for name, value in select.args.items():
+        if not value or name in ("expressions", "from", "from_", "kind"):
+            continue
+        raise QueryError(
+            f"query: {name.rstrip('s_').replace('_', ' ')} is not supported; ask for {_SUPPORTED}. Got {_shown(text)}."
+        )
+    source = select.args.get("from") or select.args.get("from_")
+    if source is None:
+        return
+    table = source.this
+    plain = isinstance(table, exp.Table) and table.name.lower() == "data" and not _extras(table)
+    if not plain:
+        raise QueryError(f"query: the only table is data, as in SELECT ... FROM data. Got {_shown(text)}.")
+
+
+def _extras(table: exp.Table) -> bool:
+    return any(value for name, value in table.args.items() if name != "this")
+
+
+def _statistic(item: exp.Expression, text: str) -> Query:
+    from sqlglot import expressions as exp
+
+    if isinstance(item, exp.Count):
+        if isinstance(item.this, exp.Star) and not item.expressions and not item.this.args.get("except_"):
+            return Query("count")
+        raise QueryError(f"query: count takes a star, count(*). Got {_shown(text)}.")
+    if isinstance(item, exp.Avg | exp.Sum):
+        return Query("avg" if isinstance(item, exp.Avg) else "sum", _column(item, text))
+    if isinstance(item, exp.Anonymous) and item.name.lower() == "mean" and len(item.expressions) == 1:
+        return Query("avg", _column_name(item.expressions[0], text))
+    raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(item.sql(dialect='duckdb'))} in {_shown(text)}.")
+
+
+def _column(item: exp.Avg | exp.Sum, text: str) -> str:
+    if any(value for name, value in item.args.items() if name != "this"):
+        raise QueryError(f"query: {item.key} takes one column and nothing else. Got {_shown(text)}.")
+    return _column_name(item.this, text)
+
+
+def _column_name(argument: exp.Expression, text: str) -> str:
+    from sqlglot import expressions as exp
+
+    bare = isinstance(argument, exp.Column) and not any(
+        value for name, value in argument.args.items() if name not in ("this", "join_mark")
+    )
+    if not bare or not isinstance(argument.this, exp.Identifier) or not argument.name:
+        raise QueryError(f"query: avg and sum take the name of one column, in double quotes if needed. Got {_shown(text)}.")
+    return argument.name
+
+
+def _shown(text: object) -> str:
+    shown = repr(text)
+    return shown if len(shown) <= 120 else shown[:117] + "..."

@@ -1,0 +1,25 @@
+"""What every test shares: reproducible Hypothesis runs, and the path to material that only some clones have."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# `fixed` tries the same examples on every run; HYPOTHESIS_PROFILE=explore tries new ones.
+settings.register_profile("fixed", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The directory `shared` beside the repository."""
+    path = ROOT.parent / "shared"
+    if not path.is_dir():
+        pytest.skip("needs ../shared, which a user's clone does not have")
+    return path
