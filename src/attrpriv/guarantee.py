@@ -122,9 +122,7 @@ class Certificate(FrozenModel):
     evidence: Evidence
     assumes: tuple[str, ...]
     exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
-    gap: float = Field(
-        default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need"
-    )
+    gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
 
     def verify(self) -> None:
         """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""

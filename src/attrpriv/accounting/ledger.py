@@ -2,15 +2,15 @@
 
 What must never change:
 - One ledger allows one release call, of any number of queries together. Guarantees for single releases do not add up:
-  two answers that are harmless alone can reveal the secret together (the mean, and the mean of all rows but one group).
-- `commit` returns only after the entry is on the disk, so a caller that shows the value afterwards can never show one that
-  the ledger does not know. After a crash the ledger may know an answer nobody saw; the reverse cannot happen.
+  two answers that are harmless alone can reveal the secret together.
+- `commit` returns only after the entry is on the disk, so a caller that shows the value afterwards can never show one
+  that the ledger does not know. After a crash it may know an answer that nobody saw; the reverse cannot happen.
 - Of the table, only the released `answers` are stored. No error prints them, or the text of another error.
 - A ledger is complete or absent: tables and entry are written in one transaction, and a commit that fails removes the
   file it created. So tables without an entry mean that somebody removed it.
 
-Entries are chained by SHA-256. That shows accidents and careless edits; it is no protection against an owner who rewrites
-or deletes the ledger on purpose. Processes may race for one ledger: one wins, the others are refused.
+Entries are chained by SHA-256. That shows accidents and careless edits; it is no protection against an owner who
+rewrites or deletes the ledger on purpose. Processes may race for one ledger: one wins, the others are refused.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BUSY_SECONDS = 10.0
 _FORMAT = "attrpriv ledger"
 _NO_PREVIOUS = "0" * 64
 _SCHEMA = (
-    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
-    "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL) STRICT",
+    "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)",
 )
 # Creating a file by hand closes a descriptor of it, and POSIX then drops every lock this process has on that file, also
 # one that SQLite took in another thread. So threads take turns; processes need no such care.
@@ -71,7 +71,7 @@ class Ledger:
         """Everything released so far, checked; reading never creates the file."""
         if not os.path.lexists(self.path):
             return ()
-        if not self.path.is_file():
+        if not os.path.isfile(self.path):  # a directory or a pipe, on which SQLite would fail or wait
             raise UsageError(f"{_name(self.path)}: must be a file. Got something else. Choose another path.")
         return _without_traces(self.path, lambda: _read(self.path))
 
@@ -123,7 +123,7 @@ def _json_value(name: str, value: Any) -> Any:
     """`value` as reading it back will give it. The error never quotes it."""
     with suppress(TypeError, ValueError, RecursionError):
         return json.loads(canonical_json(value))
-    raise UsageError(f"{name}: must be a JSON value without NaN or infinities. Got something else. Nothing was recorded.")
+    raise UsageError(f"{name}: must be a JSON value without NaN or infinities. Got something else.")
 
 
 def _write(path: Path, entry: Entry) -> None:
@@ -170,7 +170,7 @@ def _to_row(entry: Entry) -> tuple[int | str, ...]:
 def _remove_if_empty(path: Path) -> None:
     """Remove the file a failed commit created, unless another process is using it or has written to it by now.
 
-    The write lock makes this safe: a process that waits for it finds the file moved (SQLite checks that before it opens a
+    The write lock makes this safe: a process that waits for it finds the file moved (SQLite looks before it opens a
     journal) and fails. If the lock is taken, the empty file stays, which is an empty ledger.
     """
     with suppress(sqlite3.Error, OSError), closing(_open(path, "rw")) as connection:
@@ -195,7 +195,7 @@ def _read(path: Path) -> tuple[Entry, ...]:
         with closing(_open(path, "ro")) as connection:
             return _checked_entries(connection, path)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+        if _code(error) != sqlite3.SQLITE_READONLY_ROLLBACK:
             raise
     # A process died in the middle of a commit. Only a connection that may write can undo what it left.
     with closing(_open(path, "rw")) as connection:
@@ -255,10 +255,16 @@ def _without_traces(path: Path, action: Callable[[], T]) -> T:
     try:
         return action()
     except sqlite3.Error as error:
-        failure = _explained(path, getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_INTERNAL)
+        failure = _explained(path, _code(error))
     except (OSError, ValueError):
         failure = _unusable(path)
     raise failure
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's code; an error without one is Python's, over text that SQLite would not have stored like that."""
+    code: int = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)
+    return code
 
 
 def _explained(path: Path, code: int) -> AttrprivError:
@@ -267,14 +273,14 @@ def _explained(path: Path, code: int) -> AttrprivError:
         return RefusedError(f"{_name(path)}: must stay in place. Got a file that was replaced meanwhile. Try again.")
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return RefusedError(
-            f"{_name(path)}: must be free. Got one that another process uses for over {BUSY_SECONDS:g} seconds. Try again."
+            f"{_name(path)}: must be free. Got one that another process has held for {BUSY_SECONDS:g} seconds. Try again."
         )
     if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
         return _no_ledger(path)
     if primary == sqlite3.SQLITE_CORRUPT:
         return _changed(path)
     if primary == sqlite3.SQLITE_FULL:
-        return UsageError(f"{_name(path)}: must have room to grow. Got a full disk. Make room; nothing was recorded.")
+        return UsageError(f"{_name(path)}: must have room to grow. Got a full disk. Make room; nothing was released.")
     return _unusable(path)
 
 
@@ -285,8 +291,8 @@ def _name(path: Path) -> str:
 def _spent(path: Path) -> RefusedError:
     return RefusedError(
         f"{_name(path)}: allows one release call, of any number of queries together. Got a second one. Guarantees for "
-        "single releases do not add up: two answers that are harmless alone can reveal the secret together. Keep the first "
-        "answer, which the ledger holds; planning releases jointly is for a later version of attrpriv."
+        "single releases do not add up: two answers that are harmless alone can reveal the secret together. Keep the "
+        "first answer, which the ledger holds; planning releases jointly is for a later version of attrpriv."
     )
 
 
@@ -303,6 +309,6 @@ def _no_ledger(path: Path) -> UsageError:
 
 def _unusable(path: Path) -> UsageError:
     return UsageError(
-        f"{_name(path)}: must be a file in a directory that exists, where attrpriv can read and write. Got one that cannot "
-        "be used. Check the path and the permissions; nothing was recorded."
+        f"{_name(path)}: must be a file that can be read and written, in a directory that exists. Got one that cannot be "
+        "used. Check the path and the permissions; nothing was released."
     )

@@ -115,9 +115,7 @@ class Gaussian(Assumption):
         if (self.covariance is None) == (self.sd is None) or (self.covariance is not None and self.correlation is not None):
             raise ValueError("needs sd with correlation, or covariance with its variances as a~a; one of the two forms.")
         _require_columns("mean", self.mean, self.columns)
-        pairs, name = (
-            (self.correlation or {}, "correlation") if self.sd is not None else (self.covariance or {}, "covariance")
-        )
+        pairs, name = (self.correlation or {}, "correlation") if self.sd is not None else (self.covariance or {}, "covariance")
         _require_columns(name, {part: 0.0 for pair in pairs for part in pair.split("~")}, self.columns)
         _require_pairs(name, pairs, self.columns)
         self._require_semidefinite()
@@ -183,9 +181,7 @@ def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) 
 
 
 def _require_pairs(name: str, pairs: Mapping[str, float], columns: Sequence[str]) -> None:
-    lacking = [
-        f"{a}~{b}" for a, b in itertools.combinations(columns, 2) if f"{a}~{b}" not in pairs and f"{b}~{a}" not in pairs
-    ]
+    lacking = [f"{a}~{b}" for a, b in itertools.combinations(columns, 2) if f"{a}~{b}" not in pairs and f"{b}~{a}" not in pairs]
     if lacking:
         raise ValueError(f"{name}: every pair of columns is needed (0 is allowed). Missing: {', '.join(lacking)}.")
     for column in columns:

@@ -93,8 +93,7 @@ def hockey_stick(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> floa
     """
     if law_a.variance != law_b.variance:
         raise UsageError(
-            "hockey_stick: both laws must have the same variance in this version. "
-            f"Got {law_a.variance} and {law_b.variance}."
+            f"hockey_stick: both laws must have the same variance in this version. Got {law_a.variance} and {law_b.variance}."
         )
     return gaussian_delta_upper(epsilon, abs(law_a.mean - law_b.mean) / math.sqrt(law_a.variance))
 

@@ -188,7 +188,7 @@ def _outside(value: Any, kind: ColumnType, clip: tuple[float, float] | None) -> 
 
 
 def _float(bound: float) -> Any:
-    """The very float: written as a number, DuckDB reads it as a decimal first and may end one ulp away."""
+    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
     import ibis
 
     return ibis.literal(repr(bound)).cast("float64")

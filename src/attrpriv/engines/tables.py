@@ -158,9 +158,7 @@ def _open_csv(path: Path, shown: str) -> Source:
     if header is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
     if not any(header):
-        raise DataError(
-            f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line."
-        )
+        raise DataError(f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line.")
     # DuckDB calls an empty name by its position.
     _check_names([name or f"column{position}" for position, name in enumerate(header)])
     table = quietly(lambda: engine.read_csv(_literal(path), header=True, **_CSV_FIXED))

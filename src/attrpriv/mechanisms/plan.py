@@ -109,9 +109,7 @@ class Plan(FrozenModel):
 
     def _single(self) -> Query:
         if len(self.queries) != 1:
-            raise UsageError(
-                f"plan: has {len(self.queries)} queries; ask error_of(query) or noise_of(query) for one of them."
-            )
+            raise UsageError(f"plan: has {len(self.queries)} queries; ask error_of(query) or noise_of(query) for one of them.")
         return self.queries[0]
 
     def randomise(self, statistic: float | Fraction) -> float:

@@ -82,6 +82,4 @@ def _mean_in_standard_errors(problem: Problem, theta: Sequence[Gaussian]) -> lis
     widest = max(gaussian.tolerance.mean for gaussian in theta)
     if not widest:
         return []
-    return [
-        f"the mean tolerance of {widest:g} sd is {widest * math.sqrt(problem.n):.3g} standard errors at n = {problem.n}."
-    ]
+    return [f"the mean tolerance of {widest:g} sd is {widest * math.sqrt(problem.n):.3g} standard errors at n = {problem.n}."]

@@ -253,9 +253,7 @@ SCALARS = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text()
     | st.from_regex(r"\A[-+.]?[0-9_]*[.]?[0-9]*(e[-+]?[0-9]+)?%?\Z")
-    | st.sampled_from(
-        ["yes", "true", "null", "~", "", "010", ".inf", "<<", "=", "-", "...", "a...", "---", "? x", "a: b", "#"]
-    )
+    | st.sampled_from(["yes", "true", "null", "~", "", "010", ".inf", "<<", "=", "-", "...", "a...", "---", "? x", "a: b", "#"])
 )
 KEYS = st.text() | st.integers() | st.sampled_from(["yes", "true", "null", "1", "1e-6", "<<", "", "k" * 2000])
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v) | st.dictionaries(KEYS, v), max_leaves=20)
@@ -275,9 +273,7 @@ def test_what_is_written_can_be_saved(text: str) -> None:
 
 def test_written_text_is_block_style_and_readable() -> None:
     value = {"secret": "mean(größe)", "between": [1, 2.5], "share": "10%", "n": "20_000", "ok": True, "word": "yes"}
-    assert dump_strict(value) == (
-        "secret: mean(größe)\nbetween:\n- 1\n- 2.5\nshare: '10%'\nn: '20_000'\nok: true\nword: yes\n"
-    )
+    assert dump_strict(value) == ("secret: mean(größe)\nbetween:\n- 1\n- 2.5\nshare: '10%'\nn: '20_000'\nok: true\nword: yes\n")
 
 
 def test_a_value_used_twice_is_written_twice() -> None:

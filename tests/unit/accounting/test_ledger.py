@@ -1,0 +1,538 @@
+"""The ledger: one release call, recorded before it is shown, whatever fails, races or is edited in between."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attrpriv.accounting import ledger as module
+from attrpriv.accounting.ledger import SCHEMA_VERSION, Entry, Ledger, canonical_json
+from attrpriv.errors import AttrprivError, RefusedError, UsageError
+
+SECRET = 4711.25
+RELEASE: dict[str, Any] = {
+    "time": "2026-01-31T10:00:00Z",
+    "policy_digest": "ab" * 32,
+    "plan": {"query": "avg(weight)", "noise": {"scale": 0.1}},
+    "answers": [SECRET],
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "students.ledger"
+
+
+@contextmanager
+def fails(kind: type[AttrprivError], text: str) -> Iterator[None]:
+    """The block raises `kind`, on one line, chained to nothing, and without the answer anywhere in what is printed."""
+    with pytest.raises(kind, match=text) as caught:
+        yield
+    error = caught.value
+    assert str(error).isprintable()
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert str(SECRET) not in "".join(traceback.format_exception(error))
+
+
+def files(path: Path) -> list[str]:
+    return sorted(file.name for file in path.parent.iterdir())
+
+
+def edit(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+# What it is for.
+
+
+def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
+    entry = Ledger(path).commit(**RELEASE)
+    assert Ledger(path).entries() == (entry,)
+    assert (entry.number, entry.previous, entry.answers) == (1, "0" * 64, [SECRET])
+    with fails(RefusedError, "allows one release call, of any number of queries together. Got a second one."):
+        Ledger(path).commit(**RELEASE)
+    with fails(RefusedError, "two answers that are harmless alone can reveal the secret together. Keep the first answer"):
+        Ledger(path).refuse_if_spent()
+    assert Ledger(path).entries() == (entry,)
+    assert files(path) == [path.name]
+
+
+def test_construction_and_reading_touch_nothing(path: Path) -> None:
+    ledger = Ledger(path)
+    assert ledger.entries() == ()
+    ledger.refuse_if_spent()
+    assert files(path) == []
+    assert Ledger(path / "no" / "directory").entries() == ()
+
+
+def test_reading_leaves_the_file_as_it_is(path: Path) -> None:
+    Ledger(path).commit(**RELEASE)
+    before, changed = path.read_bytes(), path.stat().st_mtime_ns
+    Ledger(path).entries()
+    assert path.read_bytes() == before
+    assert path.stat().st_mtime_ns == changed
+    assert files(path) == [path.name]
+
+
+def test_only_the_owner_can_read_it(path: Path) -> None:
+    Ledger(path).commit(**RELEASE)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_name_with_special_characters(tmp_path: Path) -> None:
+    path = tmp_path / "a?b#c%20 'é.ledger"
+    Ledger(path).commit(**RELEASE)
+    assert files(path) == [path.name]
+
+
+def test_the_order_on_disk_is_sync_lock_check_write_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statements: list[str] = []
+    with_connection(monkeypatch, lambda connection: connection.set_trace_callback(statements.append))
+    Ledger(path).commit(**RELEASE)
+    verbs = [statement.split()[0] for statement in statements]
+    assert statements[:2] == ["PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE"]
+    assert verbs.index("SELECT") < verbs.index("CREATE") < verbs.index("INSERT") < verbs.index("COMMIT")
+    assert verbs[-1] == "COMMIT"
+
+
+# The entry.
+
+
+def test_the_digest_covers_every_other_field(path: Path) -> None:
+    entry = Ledger(path).commit(**RELEASE)
+    covered = {**RELEASE, "number": 1, "previous": "0" * 64}
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+    assert entry.digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_an_entry_survives_json(path: Path) -> None:
+    entry = Ledger(path).commit(**RELEASE)
+    assert list(entry.to_json()) == ["number", "time", "policy_digest", "plan", "answers", "previous", "digest"]
+    assert Entry(**json.loads(json.dumps(entry.to_json(), allow_nan=False))) == entry
+
+
+def test_to_json_is_a_copy_and_repr_hides_the_answers(path: Path) -> None:
+    entry = Ledger(path).commit(**RELEASE)
+    entry.to_json()["plan"].clear()
+    assert entry.plan == RELEASE["plan"]
+    assert str(SECRET) not in repr(entry)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda v: st.lists(v) | st.dictionaries(st.text(), v),
+    max_leaves=10,
+)
+
+
+@given(JSON)
+def test_json_values_are_kept_as_they_are(value: Any) -> None:
+    assert module._json_value("plan", value) == value
+    assert canonical_json(json.loads(canonical_json(value))) == canonical_json(value)
+
+
+def test_values_come_back_as_json_gives_them(path: Path) -> None:
+    entry = Ledger(path).commit(**{**RELEASE, "answers": {"b": (1, 2), "a": "\ud800é\0"}, "plan": None})
+    assert entry.answers == {"a": "\ud800é\0", "b": [1, 2]}
+    assert Ledger(path).entries() == (entry,)
+
+
+@pytest.mark.parametrize("name", ["plan", "answers"])
+@pytest.mark.parametrize(
+    "value", [float("nan"), [SECRET, float("inf")], {"a": {SECRET}}, {(SECRET,): 1}, b"x", 10**5000], ids=lambda v: type(v)
+)
+def test_what_is_no_json_is_refused_before_anything_is_written(path: Path, name: str, value: Any) -> None:
+    with fails(UsageError, f"^{name}: must be a JSON value without NaN or infinities. Got something else.$"):
+        Ledger(path).commit(**{**RELEASE, name: value})
+    assert files(path) == []
+
+
+def test_a_circular_value_is_refused(path: Path) -> None:
+    circular: list[Any] = []
+    circular.append(circular)
+    with fails(UsageError, "answers: must be a JSON value"):
+        Ledger(path).commit(**{**RELEASE, "answers": circular})
+
+
+@pytest.mark.parametrize("name", ["time", "policy_digest"])
+@pytest.mark.parametrize("value", ["", "two\nlines", "é", "x" * 201, None, 5])
+def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> None:
+    with fails(UsageError, f"^{name}: must be a short line of ASCII text. Got something else.$"):
+        Ledger(path).commit(**{**RELEASE, name: value})
+    assert files(path) == []
+
+
+# Edited ledgers and other files.
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE entries SET time = '2027-01-31T10:00:00Z'",
+        "UPDATE entries SET policy_digest = 'cd'",
+        "UPDATE entries SET plan = '{}'",
+        "UPDATE entries SET answers = '[1]'",
+        "UPDATE entries SET answers = ' ' || answers",
+        "UPDATE entries SET answers = 'NaN'",
+        "UPDATE entries SET answers = 'no json'",
+        "UPDATE entries SET answers = x'ff'",
+        "UPDATE entries SET answers = CAST(x'ff' AS TEXT)",
+        f"UPDATE entries SET answers = '{'[' * 100_000}'",
+        f"UPDATE entries SET previous = '{'1' * 64}'",
+        f"UPDATE entries SET digest = '{'1' * 64}'",
+        "UPDATE entries SET number = 2",
+        "INSERT INTO entries SELECT 2, time, policy_digest, plan, answers, digest, digest FROM entries",
+        "DELETE FROM entries",
+    ],
+)
+def test_a_changed_entry_is_found(path: Path, statement: str) -> None:
+    Ledger(path).commit(**RELEASE)
+    edit(path, statement)
+    for use in (Ledger(path).entries, Ledger(path).refuse_if_spent, lambda: Ledger(path).commit(**RELEASE)):
+        with fails(RefusedError, "must be as attrpriv wrote it. Got one that was changed or damaged."):
+            use()
+
+
+def test_a_whole_chain_is_read_and_a_cut_one_refused(path: Path) -> None:
+    """A later version may write several entries under the same schema; this one reads them and checks their links."""
+    first = Ledger(path).commit(**RELEASE)
+    contents = {**first.to_json(), "number": 2, "previous": first.digest}
+    second = Entry(**{**contents, "digest": module._digest(contents)})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", module._to_row(second))
+    assert Ledger(path).entries() == (first, second)
+    edit(path, "DELETE FROM entries WHERE number = 1")
+    with fails(RefusedError, "was changed"):
+        Ledger(path).entries()
+
+
+def test_a_damaged_file_is_found(path: Path) -> None:
+    Ledger(path).commit(**RELEASE)
+    content = bytearray(path.read_bytes())
+    content[4096:] = bytes(len(content) - 4096)  # every page but the first
+    path.write_bytes(content)
+    with fails(RefusedError, "was changed or damaged"):
+        Ledger(path).entries()
+
+
+def other_database(*statements: str) -> Callable[[Path], None]:
+    return lambda path: edit(path, *statements)
+
+
+NO_LEDGER = {
+    "text": lambda path: path.write_text("weight,income\n80,50000\n" * 100),
+    "short text": lambda path: path.write_text("x"),
+    "another database": other_database("CREATE TABLE students (weight REAL)"),
+    "only one table": other_database("CREATE TABLE meta (key TEXT, value TEXT)"),
+    "other columns": other_database("CREATE TABLE meta (x TEXT)", "CREATE TABLE entries (y TEXT)"),
+    "no format": other_database("CREATE TABLE meta (key TEXT, value TEXT)", "CREATE TABLE entries (y TEXT)"),
+    "another format": other_database(
+        "CREATE TABLE meta (key TEXT, value TEXT)",
+        "CREATE TABLE entries (y TEXT)",
+        "INSERT INTO meta VALUES ('format', 'diary'), ('schema_version', '1')",
+    ),
+    "no version": other_database(
+        "CREATE TABLE meta (key TEXT, value TEXT)",
+        "CREATE TABLE entries (y TEXT)",
+        "INSERT INTO meta VALUES ('format', 'attrpriv ledger'), ('schema_version', 'one')",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_LEDGER)
+def test_another_file_is_refused_and_left_alone(path: Path, name: str) -> None:
+    NO_LEDGER[name](path)
+    before = path.read_bytes()
+    for use in (Ledger(path).entries, lambda: Ledger(path).commit(**RELEASE)):
+        with fails(UsageError, "must be a ledger of attrpriv. Got another file."):
+            use()
+    assert path.read_bytes() == before
+    assert files(path) == [path.name]
+
+
+@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0, 10**30])
+def test_another_schema_version_is_refused_and_left_alone(path: Path, version: int) -> None:
+    Ledger(path).commit(**RELEASE)
+    edit(path, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'", "DELETE FROM entries")
+    before = path.read_bytes()
+    for use in (Ledger(path).entries, lambda: Ledger(path).commit(**RELEASE)):
+        with fails(UsageError, f"must have schema version 1. Got {str(version)[:9]}. Use the version of attrpriv"):
+            use()
+    assert path.read_bytes() == before
+
+
+# Failures on the way.
+
+
+def with_connection(
+    monkeypatch: pytest.MonkeyPatch, prepare: Callable[[sqlite3.Connection], object], *, mode: Literal["ro", "rw"] = "rw"
+) -> None:
+    """Let the first connection that may write be prepared (or opened) differently; later ones are as usual."""
+    usual = module._open
+    done: list[bool] = []
+
+    def prepared(path: Path, asked: Literal["ro", "rw"]) -> sqlite3.Connection:
+        if asked == "ro" or done:
+            return usual(path, asked)
+        done.append(True)
+        connection = usual(path, mode)
+        prepare(connection)
+        return connection
+
+    monkeypatch.setattr(module, "_open", prepared)
+
+
+class Stubborn(sqlite3.Connection):
+    """A connection that fails at COMMIT in the way a test asks for."""
+
+    failure: BaseException = sqlite3.OperationalError("disk I/O error at 4711.25")
+
+    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            raise self.failure
+        return super().execute(sql, *arguments)
+
+
+def test_a_missing_directory(path: Path) -> None:
+    with fails(UsageError, "in a directory that exists. Got one that cannot be used."):
+        Ledger(path.parent / "none" / "x.ledger").commit(**RELEASE)
+    assert files(path) == []
+
+
+def test_paths_that_are_no_files(path: Path) -> None:
+    path.mkdir()
+    os.mkfifo(path.parent / "pipe")
+    (path.parent / "link").symlink_to(path.parent / "nowhere")
+    for other in (path, path.parent / "pipe", path.parent / "link"):
+        for use in (Ledger(other).entries, lambda other=other: Ledger(other).commit(**RELEASE)):
+            with fails(UsageError, "must be a file. Got something else."):
+                use()
+    assert files(path) == ["link", "pipe", path.name]
+
+
+def test_an_impossible_name(path: Path) -> None:
+    with fails(UsageError, "Got one that cannot be used"):
+        Ledger(path.parent / "a\0b").commit(**RELEASE)
+    with fails(UsageError, "Got one that cannot be used"):
+        Ledger(path.parent / ("x" * 5000)).commit(**RELEASE)
+    assert files(path) == []
+
+
+def test_a_full_disk_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_connection(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 2"))
+    with fails(UsageError, "must have room to grow. Got a full disk."):
+        Ledger(path).commit(**RELEASE)
+    assert files(path) == []
+    assert Ledger(path).entries() == ()
+    Ledger(path).commit(**RELEASE)
+
+
+def test_a_connection_that_cannot_write_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_connection(monkeypatch, lambda connection: None, mode="ro")
+    with fails(UsageError, "must be a file that can be read and written"):
+        Ledger(path).commit(**RELEASE)
+    assert files(path) == []
+
+
+@pytest.mark.parametrize(
+    "failure", [sqlite3.OperationalError("at 4711.25"), OSError("at 4711.25"), ValueError("at 4711.25")], ids=type
+)
+def test_a_failure_before_commit_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+    usual = module._open
+    monkeypatch.setattr(Stubborn, "failure", failure)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_open", lambda path, mode: sqlite3.connect(path, factory=Stubborn, isolation_level=None))
+        with fails(AttrprivError, "^ledger "):
+            Ledger(path).commit(**RELEASE)
+    assert module._open is usual
+    assert files(path) == []
+    assert Ledger(path).entries() == ()
+
+
+def test_an_interrupt_before_commit_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Stubborn, "failure", KeyboardInterrupt())
+    monkeypatch.setattr(module, "_open", lambda path, mode: sqlite3.connect(path, factory=Stubborn, isolation_level=None))
+    with pytest.raises(KeyboardInterrupt):
+        Ledger(path).commit(**RELEASE)
+    assert files(path) == []
+
+
+def test_a_failure_never_removes_what_another_process_wrote(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This call creates the file; before it can write, another one records its release in it."""
+    other: list[Entry] = []
+
+    def overtake(connection: sqlite3.Connection) -> None:
+        entry = module._first_entry(**{**RELEASE, "answers": "the other's"})
+        with closing(sqlite3.connect(path, isolation_level=None)) as rival:
+            module._insert(rival, path, entry)
+        other.append(entry)
+
+    with_connection(monkeypatch, overtake)
+    with fails(RefusedError, "Got a second one"):
+        Ledger(path).commit(**RELEASE)
+    assert Ledger(path).entries() == tuple(other)
+
+
+def test_a_failure_leaves_a_file_that_another_process_is_about_to_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    rivals: list[sqlite3.Connection] = []
+
+    def block(connection: sqlite3.Connection) -> None:
+        rivals.append(sqlite3.connect(path, isolation_level=None))
+        rivals[0].execute("BEGIN IMMEDIATE")
+
+    with_connection(monkeypatch, block)
+    with fails(RefusedError, "must be free. Got one that another process has held for 0.05 seconds. Try again."):
+        Ledger(path).commit(**RELEASE)
+    with closing(rivals[0]) as rival:
+        rival.execute("ROLLBACK")
+        entry = module._first_entry(**RELEASE)
+        module._insert(rival, path, entry)
+    assert Ledger(path).entries() == (entry,)
+
+
+def test_a_commit_into_a_file_that_was_removed_fails(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a process sees that waited while a failing one cleaned up: nothing may be recorded in a file without a name."""
+    with_connection(monkeypatch, lambda connection: path.unlink())
+    with fails(RefusedError, "must stay in place. Got a file that was replaced meanwhile. Try again."):
+        Ledger(path).commit(**RELEASE)
+    assert files(path) == []
+
+
+# Crashes and races, with real processes.
+
+CHILD = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from attrpriv.accounting import ledger as module
+from attrpriv.errors import RefusedError
+
+def die(*_):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+release = dict(time="now", policy_digest="ab", plan={}, answers=os.getpid())
+"""
+
+
+def start(code: str, *arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", CHILD + code, *arguments]
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def killed(code: str, path: Path) -> None:
+    child = start(code, str(path))
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+
+
+def test_killed_before_commit_the_ledger_is_empty_and_usable(path: Path) -> None:
+    killed(
+        """
+class Deadly(sqlite3.Connection):
+    def execute(self, sql, *arguments):
+        return die() if sql == "COMMIT" else super().execute(sql, *arguments)
+
+module._open = lambda path, mode: sqlite3.connect(path, factory=Deadly, isolation_level=None)
+module.Ledger(Path(sys.argv[1])).commit(**release)
+""",
+        path,
+    )
+    assert Ledger(path).entries() == ()
+    entry = Ledger(path).commit(**RELEASE)
+    assert Ledger(path).entries() == (entry,)
+    assert files(path) == [path.name]
+
+
+def test_killed_after_commit_the_entry_is_there(path: Path) -> None:
+    killed("module.Ledger(Path(sys.argv[1])).commit(**release)\ndie()", path)
+    assert [entry.time for entry in Ledger(path).entries()] == ["now"]
+    with fails(RefusedError, "Got a second one"):
+        Ledger(path).commit(**RELEASE)
+
+
+def test_a_half_written_commit_is_undone(path: Path, tmp_path: Path) -> None:
+    """Copy file and journal while pages of an open transaction are already in the file: what a power failure leaves."""
+    running = tmp_path / "running"
+    with closing(sqlite3.connect(running, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in module._SCHEMA:
+            connection.execute(statement)
+        connection.execute("INSERT INTO entries VALUES (1, 'a', 'b', ?, 'd', 'e', 'f')", ["x" * 1_000_000])
+        shutil.copy(running, path)
+        shutil.copy(f"{running}-journal", f"{path}-journal")
+    assert path.stat().st_size > 100_000, "pages were written before the commit"
+    assert Ledger(path).entries() == ()
+    entry = Ledger(path).commit(**RELEASE)
+    assert Ledger(path).entries() == (entry,)
+
+
+def test_of_racing_processes_exactly_one_wins(tmp_path: Path) -> None:
+    names = [f"{number}.ledger" for number in range(15)]
+    code = """
+print("ready", flush=True)
+sys.stdin.readline()
+for name in sys.argv[2:]:
+    try:
+        module.Ledger(Path(sys.argv[1]) / name).commit(**release)
+        print("won", name)
+    except RefusedError as error:
+        print("lost" if "Got a second one" in str(error) else error, name)
+"""
+    children = [start(code, str(tmp_path), *names) for _ in range(6)]
+    for child in children:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+    for child in children:
+        assert child.stdin is not None
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    results = {child.pid: child.communicate(timeout=120)[0].splitlines() for child in children}
+    assert all(child.returncode == 0 for child in children)
+    for name in names:
+        winners = [pid for pid, lines in results.items() if f"won {name}" in lines]
+        losers = [pid for pid, lines in results.items() if f"lost {name}" in lines]
+        assert len(winners) == 1
+        assert len(losers) == 5
+        assert [entry.answers for entry in Ledger(tmp_path / name).entries()] == winners
+    assert files(tmp_path / "x") == sorted(names)
+
+
+def test_of_racing_threads_exactly_one_wins(path: Path) -> None:
+    results: list[str] = []
+    gate = threading.Barrier(6)
+
+    def run() -> None:
+        gate.wait(timeout=60)
+        try:
+            Ledger(path).commit(**RELEASE)
+            results.append("won")
+        except RefusedError:
+            results.append("lost")
+
+    threads = [threading.Thread(target=run) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert sorted(results) == ["lost"] * 5 + ["won"]
