@@ -110,14 +110,61 @@ class ConstantEvidence(FrozenModel):
         return 0.0
 
 
-Evidence = Annotated[GaussianEvidence | LaplaceEvidence | ConstantEvidence, Field(discriminator="kind")]
+class ViewCell(FrozenModel):
+    """One cell of a view: how many rows are kept, and the public range of its count.
+
+    For a property of the population: the least share the cell may have, and the chance that fewer rows than `keep` are in it.
+    """
+
+    name: str
+    keep: int = Field(ge=0)
+    low: int = Field(ge=0)
+    high: int = Field(ge=0)
+    share: float | None = Field(default=None, ge=0, le=1)
+    tail: float = Field(default=0.0, ge=0)
+
+
+class ViewEvidence(FrozenModel):
+    """Fixed numbers of rows of each cell: the law of the view does not depend on the counts, where each is large enough."""
+
+    kind: Literal["view"] = "view"
+    n: int = Field(ge=2)
+    cells: tuple[ViewCell, ...] = Field(min_length=1)
+    population: bool = False
+
+    def delta(self, epsilon: float) -> float:
+        possible = sum(cell.low for cell in self.cells) <= self.n <= sum(cell.high for cell in self.cells)
+        if not possible or any(cell.keep > cell.low or cell.low > cell.high for cell in self.cells):
+            return 1.0
+        if not self.population:
+            return 0.0
+        shares = [cell.share for cell in self.cells]
+        if any(share is None for share in shares):
+            return 1.0
+        return math.fsum(binomial_below(self.n, share or 0.0, c.keep) for share, c in zip(shares, self.cells, strict=True))
+
+
+def binomial_below(n: int, share: float, k: int) -> float:
+    """P(Bin(n, share) < k), rounded up."""
+    from scipy.special import betainc
+
+    if k <= 0:
+        return 0.0
+    if k > n:
+        return 1.0
+    # P(Bin(n, p) <= k - 1) = I_{1-p}(n - k + 1, k); 1 - p is rounded up, and the rest covers the library's accuracy.
+    above = min(1.0, math.nextafter(1 - share, 2.0))
+    return min(1.0, float(betainc(n - k + 1, k, above)) * (1 + 1e-9) + 1e-300)
+
+
+Evidence = Annotated[GaussianEvidence | LaplaceEvidence | ConstantEvidence | ViewEvidence, Field(discriminator="kind")]
 
 
 class Certificate(FrozenModel):
     """The proof of one plan, in numbers."""
 
     schema_version: Literal[1] = 1
-    epsilon: float = Field(gt=0)
+    epsilon: float = Field(ge=0)
     delta: float = Field(ge=0, lt=1)
     evidence: Evidence
     assumes: tuple[str, ...]

@@ -115,19 +115,30 @@ class Session:
         self._require_same_process()
         ledger = Ledger(self._require_ledger())
         ledger.refuse_if_spent()
-        plan = self.plan(queries, mechanism)
-        values = plan.answers(self._averages(plan))
-        entry = ledger.commit(
-            time=self._clock().astimezone(UTC).isoformat(timespec="seconds"),
-            policy_digest=plan.policy_digest,
-            plan=plan.entries(chosen=True),
-            answers=_answers_json(plan, values, 0.95),
-        )
-        return Release(plan, values, entry)
+        outcome = self._answer(ledger, self.plan(queries, mechanism))
+        if isinstance(outcome, Release):
+            return outcome
+        raise outcome
+
+    def _answer(self, ledger: Ledger, plan: Plan) -> Release | BaseException:
+        """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
+        try:
+            values = plan.answers(self._averages(plan))
+            entry = ledger.commit(
+                time=self._clock().astimezone(UTC).isoformat(timespec="seconds"),
+                policy_digest=plan.policy_digest,
+                plan=plan.entries(chosen=True),
+                answers=_answers_json(plan, values, 0.95),
+            )
+            return Release(plan, values, entry)
+        except BaseException as error:
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
 
     def _averages(self, plan: Plan) -> list[Fraction]:
-        """The exact averages that the plan's columns need, from one pass; none at all where no row is read."""
-        if all(part.centre is not None for part in plan.columns):
+        """The exact averages that the plan's columns need, from one pass; none at all where nothing is asked of the table."""
+        counted = any(query.kind == "count" for query in plan.queries)
+        if not counted and all(part.centre is not None for part in plan.columns):
             return [Fraction(0)] * len(plan.columns)
         reads = [ColumnRead(part.column, part.fill, part.clip) for part in plan.columns]
         found = scan(self._open(), reads)

@@ -4,7 +4,8 @@ What must never change:
 - One ledger allows one release call, of any number of queries together. Guarantees for single releases do not add up:
   two answers that are harmless alone can reveal the secret together.
 - `commit` returns only after the entry is on the disk, so a caller that shows the value afterwards can never show one
-  that the ledger does not know. After a crash it may know an answer that nobody saw; the reverse cannot happen.
+  that the ledger does not know. After a crash, or when processes race on a full disk, it may know an answer that nobody
+  saw; the reverse cannot happen.
 - Of the table, only the released `answers` are stored. No error prints them, or the text of another error.
 - A ledger is complete or absent: tables and entry are written in one transaction, and a commit that fails removes the
   file it created. So tables without an entry mean that somebody removed it.
@@ -38,8 +39,8 @@ _SCHEMA = (
     "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
     "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)",
 )
-# Creating a file by hand closes a descriptor of it, and POSIX then drops every lock this process has on that file, also
-# one that SQLite took in another thread. So threads take turns; processes need no such care.
+# `_write` closes a descriptor of the ledger that SQLite does not know, and POSIX then drops every lock this process has
+# on the file, also one that SQLite took in another thread. So threads take turns; processes need no such care.
 _ONE_COMMIT_AT_A_TIME = threading.Lock()
 
 T = TypeVar("T")
@@ -128,30 +129,44 @@ def _json_value(name: str, value: Any) -> Any:
 
 def _write(path: Path, entry: Entry) -> None:
     with _ONE_COMMIT_AT_A_TIME:
-        created = _create(path)
+        descriptor, created = _pin(path)
         try:
             with closing(_open(path, "rw")) as connection:  # closing rolls an open transaction back
-                _insert(connection, path, entry)
+                _insert(connection, path, descriptor, entry)
         except BaseException:
             if created:
-                _remove_if_empty(path)
+                _remove_if_empty(path, descriptor)
             raise
+        finally:
+            os.close(descriptor)
 
 
-def _create(path: Path) -> bool:
-    """Make the file, readable by its owner only, unless it is there; SQLite gives its journal the same mode."""
+def _pin(path: Path) -> tuple[int, bool]:
+    """A descriptor of the file, and whether this call made it, for its owner only; the journal's mode follows."""
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), True
     except FileExistsError:
-        return False
-    return True
+        return os.open(path, os.O_RDWR), False
 
 
-def _insert(connection: sqlite3.Connection, path: Path, entry: Entry) -> None:
+def _in_place(path: Path, descriptor: int) -> bool:
+    """Whether `path` still names the pinned file.
+
+    A removed file never gets its name back, so if it does, it did all along, and a connection opened since the pin is
+    to this file. SQLite does not look by itself while a database is empty.
+    """
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    return False
+
+
+def _insert(connection: sqlite3.Connection, path: Path, descriptor: int, entry: Entry) -> None:
     # EXTRA is FULL plus a sync of the directory after the rollback journal is gone. Without that, a power failure could
     # bring the journal back and undo an entry whose value was shown.
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("BEGIN IMMEDIATE")
+    if not _in_place(path, descriptor):
+        raise _replaced(path)
     if _checked_entries(connection, path):
         raise _spent(path)
     for statement in _SCHEMA:
@@ -167,17 +182,17 @@ def _to_row(entry: Entry) -> tuple[int | str, ...]:
     return (entry.number, entry.time, entry.policy_digest, plan, answers, entry.previous, entry.digest)
 
 
-def _remove_if_empty(path: Path) -> None:
+def _remove_if_empty(path: Path, descriptor: int) -> None:
     """Remove the file a failed commit created, unless another process is using it or has written to it by now.
 
-    The write lock makes this safe: a process that waits for it finds the file moved (SQLite looks before it opens a
-    journal) and fails. If the lock is taken, the empty file stays, which is an empty ledger.
+    The write lock makes this safe: a process that gets it later finds the file gone (`_in_place`) and fails. If the
+    lock is taken, the empty file stays, which is an empty ledger.
     """
     with suppress(sqlite3.Error, OSError), closing(_open(path, "rw")) as connection:
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA journal_mode = MEMORY")  # no journal file beside a file that is about to go
         connection.execute("BEGIN IMMEDIATE")
-        if not _tables(connection):
+        if _in_place(path, descriptor) and not _tables(connection):
             path.unlink()
 
 
@@ -269,12 +284,11 @@ def _code(error: sqlite3.Error) -> int:
 
 def _explained(path: Path, code: int) -> AttrprivError:
     primary = code & 0xFF  # SQLite's extended codes keep the general one in the low byte
-    if code == sqlite3.SQLITE_READONLY_DBMOVED:
-        return RefusedError(f"{_name(path)}: must stay in place. Got a file that was replaced meanwhile. Try again.")
+    if code in (sqlite3.SQLITE_READONLY_DBMOVED, sqlite3.SQLITE_IOERR_FSTAT):
+        return _replaced(path)
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return RefusedError(
-            f"{_name(path)}: must be free. Got one that another process has held for {BUSY_SECONDS:g} seconds. Try again."
-        )
+        held = f"has been in use by another process for {BUSY_SECONDS:g} seconds"
+        return RefusedError(f"{_name(path)}: must be free. Got one that {held}. Try again.")
     if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR):
         return _no_ledger(path)
     if primary == sqlite3.SQLITE_CORRUPT:
@@ -296,6 +310,10 @@ def _spent(path: Path) -> RefusedError:
     )
 
 
+def _replaced(path: Path) -> RefusedError:
+    return RefusedError(f"{_name(path)}: must stay in place. Got one that was moved meanwhile. Try again.")
+
+
 def _changed(path: Path) -> RefusedError:
     return RefusedError(
         f"{_name(path)}: must be as attrpriv wrote it. Got one that was changed or damaged. Restore it from a backup; "
@@ -309,6 +327,6 @@ def _no_ledger(path: Path) -> UsageError:
 
 def _unusable(path: Path) -> UsageError:
     return UsageError(
-        f"{_name(path)}: must be a file that can be read and written, in a directory that exists. Got one that cannot be "
-        "used. Check the path and the permissions; nothing was released."
+        f"{_name(path)}: must be a file that can be read and written, in a directory that exists. Got one that cannot "
+        "be used. Check the path and the permissions; nothing was released."
     )

@@ -6,7 +6,9 @@ no message, because an engine's message can quote a value of the table.
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ import typer
 
 from attrpriv import __version__
 from attrpriv.cli import render
-from attrpriv.errors import AttrprivError, RefusedError
+from attrpriv.errors import AttrprivError
 
 app = typer.Typer(
     name="attrpriv",
@@ -31,7 +33,7 @@ app = typer.Typer(
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file (YAML).", show_default=False)]
 QueryTexts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[QUERY]...", help="avg(column), sum(column), count(*); default: the policy's release."),
+    typer.Argument(metavar="QUERY", help="avg(column), sum(column), count(*); default: the policy's release."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
@@ -47,22 +49,53 @@ def guarded(as_json: bool) -> Iterator[None]:
     """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
     try:
         yield
+        sys.stdout.flush()
         return
     except AttrprivError as error:
         kind, message, code = error.kind, str(error), error.exit_code
-    except (KeyboardInterrupt, typer.Exit, typer.Abort):
+    except (KeyboardInterrupt, BrokenPipeError, typer.Exit, typer.Abort):
         raise
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
         message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
-    if as_json:
-        _print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
+    try:
+        if as_json:
+            _print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
+        sys.stdout.flush()
+    except OSError:
+        _give_up_stdout()
     render.complain(message)
     raise typer.Exit(code)
 
 
+class _NotShownError(AttrprivError):
+    """The answer exists and the ledger holds it, but it could not be printed."""
+
+    kind = "not_shown"
+
+
+@contextmanager
+def showing(number: int) -> Iterator[None]:
+    """From here on the answer is released: what fails now must not be reported as if nothing had been."""
+    try:
+        yield
+        sys.stdout.flush()
+        return
+    except Exception as error:
+        problem = type(error).__name__
+    raise _NotShownError(
+        f"the answer was released but could not be printed ({problem}). Entry {number} of the ledger holds it."
+    )
+
+
+def _give_up_stdout() -> None:
+    """A full disk or a closed pipe: Python would try again when it ends, and complain in its own words."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+
+
 def _print_json(document: Any) -> None:
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
 
 
 def _version(wanted: bool) -> None:
@@ -107,8 +140,9 @@ def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fals
             _print_json(found.to_json())
         else:
             render.show_check(found)
-        if found.refused:
-            raise typer.Exit(RefusedError.exit_code)
+        if found.refusal is not None:
+            render.complain(str(found.refusal))
+            raise typer.Exit(found.refusal.exit_code)
 
 
 @app.command()
@@ -136,10 +170,11 @@ def release(policy: PolicyFile, queries: QueryTexts = None, mechanism: Mechanism
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         with render.working("reading the table once"):
             released = session.release(queries or None, mechanism)
-        if as_json:
-            _print_json(released.to_json())
-        else:
-            render.show_release(released)
+        with showing(released.entry.number):
+            if as_json:
+                _print_json(released.to_json())
+            else:
+                render.show_release(released)
 
 
 @app.command()
@@ -171,4 +206,6 @@ def demo(
 
 def main() -> None:
     """The entry point of the `attrpriv` command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show must not cost the answer
+        sys.stdout.reconfigure(errors="backslashreplace")
     app()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.errors import AttrprivError
+from attrpriv.errors import RefusedError, UsageError
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.advice import advice
 from attrpriv.policy import Policy
@@ -20,18 +20,18 @@ class Check:
 
     policy: Policy
     plan: Plan | None
-    refused: str | None
+    refusal: RefusedError | UsageError | None
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         queries = [] if self.plan is None else self.plan.entries(chosen=True)
         return {
             "schema_version": 1,
-            "ok": self.refused is None,
+            "ok": self.refusal is None,
             "policy_digest": self.policy.digest,
             "protect": [str(secret) for secret in self.policy.protect],
             "queries": [{key: row[key] for key in ("query", "mechanism", "noise", "error")} for row in queries],
-            "refused": self.refused,
+            "refused": None if self.refusal is None else str(self.refusal),
             "notes": list(self.notes),
         }
 
@@ -44,7 +44,6 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     with Session(policy=policy) as session:
         ranking = session.rank(queries)
     if ranking.chosen is None:
-        problem: AttrprivError = ranking.error()
-        return Check(policy, None, str(problem), ())
+        return Check(policy, None, ranking.error(), ())
     told = advice(ranking)
     return Check(policy, ranking.chosen, None, ranking.chosen.notes + (() if told is None else (told,)))

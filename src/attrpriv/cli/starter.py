@@ -51,7 +51,7 @@ def starter_text(source: Source, data: Path, path: Path) -> str:
     place = data.name if same_place else str(data.resolve())
     comments = "\n".join(f"#   {_scalar(name)}: {kind}" for name, kind in source.columns.items())
     how = "guessed from a sample of rows" if source.rows is None else "from the file's schema"
-    rows = "rows:                # TODO the number of rows; it becomes public\n" if source.rows is None else ""
+    rows = "rows: TODO                     # the number of rows; it becomes public\n" if source.rows is None else ""
     return _TEMPLATE.format(
         data=_scalar(place), comments=comments, how=how, rows=rows, hidden=_scalar(f"mean({_quoted(hidden)})"),
         first=_scalar(published), second=_scalar(hidden), pair=_scalar(f"{published}~{hidden}"),

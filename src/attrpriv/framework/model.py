@@ -106,6 +106,8 @@ def one_line(error: ValidationError) -> str:
 def _path(location: tuple[int | str, ...]) -> str:
     path = ""
     for part in location:
+        if isinstance(part, str) and part.startswith("<") and part.endswith(">"):
+            continue  # the tag of a union's branch, not a key
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
     return path
 

@@ -6,9 +6,10 @@ function of the problem, so nothing in a plan depends on the table's values.
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
@@ -18,7 +19,16 @@ from attrpriv.queries.query import Query
 # Above 100 a promise says nothing: e^100 is beyond any prior.
 Epsilon = Annotated[Finite, Field(gt=0, le=100)]
 Delta = Annotated[Finite, Field(ge=0, lt=1)]
-Share = Annotated[Finite, Field(ge=0, lt=1)]
+Share = Annotated[Finite, Field(ge=0, le=1)]
+
+
+def _increasing(edges: tuple[float, ...]) -> tuple[float, ...]:
+    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
+        raise ValueError(f"must be two or more edges, each above the one before. Got {list(edges)}.")
+    return edges
+
+
+Edges = Annotated[tuple[Finite, ...], AfterValidator(_increasing)]
 
 
 class Problem(FrozenModel):
@@ -35,7 +45,9 @@ class Problem(FrozenModel):
     bounds: FrozenMap[Range] = Field(default_factory=dict)
     resolution: FrozenMap[Positive] = Field(default_factory=dict)
     missing: FrozenMap[Finite] = Field(default_factory=dict)
-    known_rows: Share = 0.0
+    bins: FrozenMap[Edges] = Field(default_factory=dict)
+    composition: FrozenMap[Share] = Field(default_factory=dict)
+    known_rows: Annotated[Share, Field(lt=1)] = 0.0
     types: FrozenMap[str] = Field(default_factory=dict)
     policy_digest: str = ""
 
@@ -63,4 +75,4 @@ class Problem(FrozenModel):
         return "\n".join(lines)
 
 
-__all__ = ["Delta", "Epsilon", "Problem", "Share"]
+__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Share"]

@@ -1,22 +1,36 @@
 """A secret and the pairs of its values that must look alike.
 
-    secret    a statistic g of one sensitive column of this table: mean(x) or sum(x)
-    between   [low, high]: every two values in the range must look alike
-    within    w: only values at most w apart must look alike (alone, or inside the range)
+    secret      a statistic of this table: mean(x) or sum(x) of a sensitive column, or how many of its rows fall where:
+                count(condition), share(condition), distribution(column, ...)
+    parameter   the same, of the population the table was drawn from (compositions only)
+    between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
+    within      w: only values at most w apart must look alike (means and sums)
 
-Without a range the values of a mean are unbounded, so at least one of the two is needed.
+Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from attrpriv.errors import QueryError
-from attrpriv.framework.model import FrozenModel, Positive, Range
+from attrpriv.framework.composition import Cell, Composition, cells_of, parse_composition
+from attrpriv.framework.model import FrozenMap, FrozenModel, Positive, Range
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_statistic
+
+
+def _between_form(value: object) -> str:
+    return "<cells>" if isinstance(value, Mapping) else "<range>"
+
+
+# Tags in angle brackets are left out of error paths.
+Between = Annotated[
+    Annotated[Range, Tag("<range>")] | Annotated[FrozenMap[Range], Tag("<cells>")], Discriminator(_between_form)
+]
 
 
 class Secret(FrozenModel):
@@ -24,11 +38,16 @@ class Secret(FrozenModel):
 
     >>> Secret("mean(income)", between=(20_000, 200_000), within=1_000).gap
     1000.0
+    >>> [cell.low for cell in Secret("share(gender = 'F')", between=(0.25, 0.4)).cells(100, {})]
+    [25, 60]
     """
 
-    secret: str = Field(description="mean(column) or sum(column) of a sensitive column", examples=["mean(income)"])
-    between: Range | None = Field(
-        default=None, description="[low, high]: all values of the secret in this range must look alike"
+    secret: str | None = Field(
+        default=None, description="a statistic of this table", examples=["mean(income)", "share(smoker = 'yes')"]
+    )
+    parameter: str | None = Field(default=None, description="instead of secret: the same statistic of the population")
+    between: Between | None = Field(
+        default=None, description="[low, high]: all values in this range must look alike; a distribution: a range a cell"
     )
     within: Positive | None = Field(default=None, description="only values at most this far apart must look alike")
 
@@ -37,28 +56,45 @@ class Secret(FrozenModel):
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
-    @field_validator("secret")
+    @model_validator(mode="before")
     @classmethod
-    def _parses(cls, text: str) -> str:
-        problem = None
-        try:
-            statistic = parse_statistic(text)
-        except QueryError as error:
-            problem = str(error)
-        if problem is not None:
-            raise ValueError(problem)
-        return f"{'mean' if statistic.kind == 'avg' else 'sum'}{statistic.text[3:]}"
+    def _canonical(cls, value: Any) -> Any:
+        """Read the statistic once and keep its canonical text."""
+        if not isinstance(value, Mapping):
+            return value
+        return {k: _canonical_text(v) if k in ("secret", "parameter") and isinstance(v, str) else v for k, v in value.items()}
 
     @model_validator(mode="after")
     def _bounded(self) -> Secret:
+        if (self.secret is None) == (self.parameter is None):
+            raise ValueError("needs secret (of this table) or parameter (of the population), one of them.")
+        if self.composition is None:
+            self._require_linear()
+        elif self.between is None or self.within is not None:
+            raise ValueError(f"{self.text} needs between and takes no within.")
+        return self
+
+    def _require_linear(self) -> None:
+        if self.parameter is not None:
+            raise ValueError(f"parameter: must be a share or a distribution in this version. Got {self.parameter}.")
+        if isinstance(self.between, Mapping):
+            raise ValueError(f"between: {self.text} takes one range [low, high].")
         if self.between is None and self.within is None:
             raise ValueError("needs between: [low, high] or within: distance, or both. Got neither.")
-        return self
+
+    @property
+    def text(self) -> str:
+        return self.secret or self.parameter or ""
+
+    @property
+    def composition(self) -> Composition | None:
+        """What is counted, if the secret is a composition."""
+        return parse_composition(self.text)
 
     @property
     def statistic(self) -> Query:
-        """The secret as a statistic of a column."""
-        return parse_statistic(self.secret)
+        """The secret as a mean or sum of a column."""
+        return parse_statistic(self.text)
 
     @property
     def column(self) -> str:
@@ -67,17 +103,55 @@ class Secret(FrozenModel):
         return column
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The sensitive columns, whatever the kind of secret."""
+        composition = self.composition
+        return (self.column,) if composition is None else composition.reads
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The range of a mean, sum, count or share."""
+        return None if isinstance(self.between, Mapping) else self.between
+
+    @property
     def gap(self) -> float:
         """The largest distance of two values that must look alike, in the secret's own unit."""
-        widest = float("inf") if self.between is None else self.between[1] - self.between[0]
+        widest = float("inf") if self.ends is None else self.ends[1] - self.ends[0]
         return min(widest, float("inf") if self.within is None else self.within)
 
     def gap_of_mean(self, n: int) -> float:
         """The same distance in the unit of the column's mean."""
         return self.gap / self.statistic.weight(n)
 
+    def cells(self, n: int, bins: Mapping[str, Sequence[float]]) -> tuple[Cell, ...]:
+        """The cells of a composition, with the ranges of their counts in a table of n rows."""
+        composition = self.composition
+        if composition is None or self.between is None:
+            raise QueryError(f"{self.text} is not a composition.")
+        return cells_of(composition, self.between, bins, n)
+
     def __str__(self) -> str:
-        pairs = [] if self.between is None else [f"between {self.between[0]:g} and {self.between[1]:g}"]
+        pairs = [] if self.ends is None else [f"between {self.ends[0]:g} and {self.ends[1]:g}"]
+        if isinstance(self.between, Mapping):
+            pairs += [f"{name} between {low:g} and {high:g}" for name, (low, high) in self.between.items()]
         if self.within is not None:
             pairs.append(f"values at most {self.within:g} apart")
-        return f"{self.secret}, {', '.join(pairs)}"
+        return f"{self.text}{' of the population' if self.parameter else ''}, {', '.join(pairs)}"
+
+
+def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like the class it makes
+    """A property of the population behind the table: `Parameter("share(gender = 'F')", between=(0.25, 0.4))`."""
+    return Secret(parameter=parameter, **data)
+
+
+def _canonical_text(text: str) -> str:
+    problem = None
+    try:
+        composition = parse_composition(text)
+        if composition is not None:
+            return composition.text
+        statistic = parse_statistic(text)
+        return f"{'mean' if statistic.kind == 'avg' else 'sum'}{statistic.text[3:]}"
+    except QueryError as error:
+        problem = str(error)
+    raise ValueError(problem)

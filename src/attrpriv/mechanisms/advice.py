@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
+from attrpriv.framework import Problem
 from attrpriv.mechanisms.gaussian import plan as plan_gaussian
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.registry import Ranking
@@ -52,7 +52,7 @@ def _error(problem: Problem) -> float:
 
 
 def _nearer(problem: Problem, share: float) -> Problem:
-    secrets = tuple(Secret(s.secret, between=s.between, within=s.gap * share) for s in problem.secrets)
+    secrets = tuple(s.model_copy(update={"within": s.gap * share}) for s in problem.secrets)
     return problem.model_copy(update={"secrets": secrets})
 
 

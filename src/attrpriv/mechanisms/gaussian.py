@@ -87,6 +87,8 @@ def _gaussians(problem: Problem) -> tuple[Gaussian, ...]:
     theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
+    if any(secret.composition is not None for secret in problem.secrets):
+        raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
     if problem.delta == 0:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
     for column in dict.fromkeys((*problem.columns, *(secret.column for secret in problem.secrets))):
@@ -170,7 +172,7 @@ def _check(
         extremes = candidates(theta[index], column, secret.column)
         options = [_term(problem, column, secret, extreme, gap, scales[column], off) for extreme in extremes]
         terms.append(max(options, key=lambda term: term.shift**2 / (term.credited_variance + term.noise_scale**2)))
-    return GaussianCheck(secret=secret.secret, theta=index, gap=gap, terms=tuple(terms))
+    return GaussianCheck(secret=secret.text, theta=index, gap=gap, terms=tuple(terms))
 
 
 def _term(

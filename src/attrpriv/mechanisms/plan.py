@@ -119,7 +119,7 @@ class Plan(FrozenModel):
         """
         query = self._single()
         if query.column is None:
-            return float(statistic)
+            return self.answers([])[0]
         average = _exact(statistic) / query.weight(self.n)
         return self.answers([average])[0]
 
@@ -128,6 +128,8 @@ class Plan(FrozenModel):
         self.certificate.verify()
         if len(averages) != len(self.columns):
             raise CertificateError(f"plan: needs {len(self.columns)} averages. Got {len(averages)}.")
+        if not all(query.plain for query in self.queries):
+            raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
         noisy = {part.column: _noisy(part, average) for part, average in zip(self.columns, averages, strict=True)}
         return tuple(
             float(self.n) if query.column is None else float(noisy[query.column] * query.weight(self.n))

@@ -60,6 +60,7 @@ def rank(problem: Problem) -> Ranking:
     refused: dict[str, Refusal] = {}
     for name, mechanism in MECHANISMS.items():
         try:
+            _require_plain(problem)
             plans.append(mechanism(problem))
         except Refusal as refusal:
             refused[name] = refusal
@@ -77,10 +78,17 @@ def plan(problem: Problem, mechanism: str = "auto") -> Plan:
         raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
     refusal = None
     try:
+        _require_plain(problem)
         return MECHANISMS[mechanism](problem)
     except Refusal as caught:
         refusal = caught
     raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
+
+
+def _require_plain(problem: Problem) -> None:
+    filtered = [query.text for query in problem.queries if not query.plain]
+    if filtered:
+        raise Refusal(f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs a view.")
 
 
 def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:

@@ -19,7 +19,7 @@ from attrpriv.assumptions import Gaussian
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.problem import Delta, Epsilon, Share
+from attrpriv.framework.problem import Delta, Edges, Epsilon, Share
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -52,7 +52,13 @@ class Policy(FrozenModel):
     resolution: FrozenMap[Positive] = Field(
         default_factory=dict, description="spacing on which nearly all values of a column lie"
     )
-    known_rows: Share = Field(default=0.0, description="share of the rows that an adversary may know")
+    bins: FrozenMap[Edges] = Field(default_factory=dict, description="edges that cut a numeric column into categories")
+    composition: FrozenMap[Share] = Field(
+        default_factory=dict, description="public shares that answers from a view are scaled to; default: mid-range"
+    )
+    identifiers: tuple[str, ...] = Field(default=(), description="columns that name persons; a view leaves them out")
+    row_id: str | None = Field(default=None, description="a column unique to each row, where the engine has no row positions")
+    known_rows: Annotated[Share, Field(lt=1)] = Field(default=0.0, description="share of the rows that an adversary may know")
     missing: FrozenMap[Finite] = Field(default_factory=dict, description="public value for missing entries of a column")
     ledger: str | None = Field(default=None, description="path of the ledger; default: beside this file")
     release: tuple[str, ...] = Field(default=(), description="the queries to release")
@@ -130,6 +136,8 @@ class Policy(FrozenModel):
             bounds=self.bounds,
             resolution=self.resolution,
             missing=self.missing,
+            bins=self.bins,
+            composition=self.composition,
             known_rows=self.known_rows,
             types=types,
             policy_digest=self.digest,
@@ -139,4 +147,6 @@ class Policy(FrozenModel):
     def schema_document(cls) -> dict[str, Any]:
         """The JSON Schema of a policy file, for editors."""
         schema = cls.model_json_schema(mode="validation")
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "attrpriv policy", **schema}
+        for part in schema.get("$defs", {}).values():  # a class's first paragraph; the rest is for programmers
+            part["description"] = part.get("description", "").partition("\n\n")[0]
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "attrpriv policy"}

@@ -28,7 +28,7 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Query:
-    """`avg(column)`, `sum(column)` or `count(*)` over all rows of the table.
+    """`avg(column)`, `sum(column)` or `count(*)` over the rows that `where` keeps, in each group of `group_by`.
 
     >>> Query("avg", "weight").text
     'avg(weight)'
@@ -38,6 +38,8 @@ class Query:
 
     kind: Kind
     column: str | None = None
+    where: str | None = None
+    group_by: str | None = None
 
     def __post_init__(self) -> None:
         if (self.column is None) != (self.kind == "count"):
@@ -45,7 +47,17 @@ class Query:
 
     @property
     def text(self) -> str:
-        return "count(*)" if self.column is None else f"{self.kind}({quoted(self.column)})"
+        text = "count(*)" if self.column is None else f"{self.kind}({quoted(self.column)})"
+        if self.where is not None:
+            text += f" filter (where {self.where})"
+        if self.group_by is not None:
+            text = f"SELECT {quoted(self.group_by)}, {text} FROM data GROUP BY {quoted(self.group_by)}"
+        return text
+
+    @property
+    def plain(self) -> bool:
+        """Whether the statistic is over all rows at once."""
+        return self.where is None and self.group_by is None
 
     def weight(self, n: int) -> int:
         """The factor by which the statistic exceeds the column's mean: n for a sum, 1 for an average."""

@@ -1,7 +1,8 @@
-"""SQL text in, frozen queries out; the same parser reads queries and secrets.
+"""SQL text in, frozen queries out; the same parser reads queries, conditions and secrets.
 
-What it accepts: a list of `avg(column)` (or `mean`), `sum(column)` and `count(*)`, alone or as `SELECT ... FROM data`.
-Everything else is refused by name. What must never change: a text that is accepted means exactly what SQL says it means.
+What it accepts: a list of `avg(column)` (or `mean`), `sum(column)` and `count(*)`, each with a `filter (where ...)` if wished,
+alone or as `SELECT ... FROM data WHERE ... GROUP BY column`. Everything else is refused by name. What must never change: a text
+that is accepted means exactly what SQL says it means.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.query import Query
+from attrpriv.queries.conditions import Condition, Join, condition_of
+from attrpriv.queries.query import Kind, Query
 
 if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
-_SUPPORTED = "avg(column), sum(column) and count(*), alone, listed with commas, or as SELECT ... FROM data"
+_SUPPORTED = (
+    "avg(column), sum(column) and count(*), each with filter (where ...) if wished, alone, listed with commas, "
+    "or as SELECT ... FROM data WHERE ... GROUP BY column"
+)
 _LONGEST = 10_000
 
 
@@ -27,7 +32,21 @@ def parse_queries(text: str) -> tuple[Query, ...]:
     """
     select = _parse_select(text)
     _refuse_clauses(select, text)
-    return tuple(_statistic(item, text) for item in select.expressions)
+    where = select.args.get("where")
+    group = _group(select, text)
+    items = [item for item in select.expressions if group is None or not _is_column(item, group)]
+    if not items:
+        raise QueryError(f"query: must ask for {_SUPPORTED}. Got {_shown(text)}.")
+    return tuple(_statistic(item, text, None if where is None else condition_of(where.this), group) for item in items)
+
+
+def parse_expression(text: str) -> exp.Expression:
+    """One SQL expression, not yet read."""
+    select = _parse_select(text)
+    if len(select.expressions) != 1 or any(value for name, value in select.args.items() if name not in ("expressions", "kind")):
+        raise QueryError(f"must be one expression. Got {_shown(text)}.")
+    expression: exp.Expression = select.expressions[0]
+    return expression
 
 
 def parse_statistic(text: str) -> Query:
@@ -39,7 +58,7 @@ def parse_statistic(text: str) -> Query:
     queries: tuple[Query, ...] = ()
     with contextlib.suppress(QueryError):  # whatever is wrong with it, the requirement is the same
         queries = parse_queries(text)
-    if len(queries) != 1 or queries[0].column is None:
+    if len(queries) != 1 or queries[0].column is None or not queries[0].plain:
         raise QueryError(f"must be one mean(column) or sum(column). Got {_shown(text)}.")
     return queries[0]
 
@@ -66,7 +85,7 @@ def _refuse_clauses(select: exp.Select, text: str) -> None:
     from sqlglot import expressions as exp
 
     for name, value in select.args.items():
-        if not value or name in ("expressions", "from", "from_", "kind"):
+        if not value or name in ("expressions", "from", "from_", "kind", "where", "group"):
             continue
         raise QueryError(
             f"query: {name.rstrip('s_').replace('_', ' ')} is not supported; ask for {_SUPPORTED}. Got {_shown(text)}."
@@ -84,17 +103,45 @@ def _extras(table: exp.Table) -> bool:
     return any(value for name, value in table.args.items() if name != "this")
 
 
-def _statistic(item: exp.Expression, text: str) -> Query:
+def _group(select: exp.Select, text: str) -> str | None:
+    """The one column that a GROUP BY names."""
+    group = select.args.get("group")
+    if group is None:
+        return None
+    extras = any(value for name, value in group.args.items() if name != "expressions")
+    if extras or len(group.expressions) != 1:
+        raise QueryError(f"query: group by takes one column. Got {_shown(text)}.")
+    return _column_name(group.expressions[0], text)
+
+
+def _is_column(item: exp.Expression, name: str) -> bool:
+    from sqlglot import expressions as exp
+
+    return isinstance(item, exp.Column) and item.name == name and not item.args.get("table")
+
+
+def _statistic(item: exp.Expression, text: str, where: Condition | None, group: str | None) -> Query:
+    from sqlglot import expressions as exp
+
+    if isinstance(item, exp.Filter):
+        extra = condition_of(item.expression.this)
+        where = extra if where is None else Join("and", (where, extra))
+        item = item.this
+    kind, column = _aggregate(item, text)
+    return Query(kind, column, None if where is None else str(where), group)
+
+
+def _aggregate(item: exp.Expression, text: str) -> tuple[Kind, str | None]:
     from sqlglot import expressions as exp
 
     if isinstance(item, exp.Count):
         if isinstance(item.this, exp.Star) and not item.expressions and not item.this.args.get("except_"):
-            return Query("count")
+            return "count", None
         raise QueryError(f"query: count takes a star, count(*). Got {_shown(text)}.")
     if isinstance(item, exp.Avg | exp.Sum):
-        return Query("avg" if isinstance(item, exp.Avg) else "sum", _column(item, text))
+        return "avg" if isinstance(item, exp.Avg) else "sum", _column(item, text)
     if isinstance(item, exp.Anonymous) and item.name.lower() == "mean" and len(item.expressions) == 1:
-        return Query("avg", _column_name(item.expressions[0], text))
+        return "avg", _column_name(item.expressions[0], text)
     raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(item.sql(dialect='duckdb'))} in {_shown(text)}.")
 
 

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import PolicyError
@@ -181,6 +181,7 @@ def test_windows_line_ends_and_a_leading_byte_order_mark_are_read() -> None:
 def test_the_deepest_allowed_nesting_is_read() -> None:
     text = "[" * MAX_DEPTH + "]" * MAX_DEPTH
     assert json.dumps(load_strict(text)) == text
+    assert load_strict("[" + "[{}], " * 100 + "]") == [[{}]] * 100, "neighbours do not add up"
 
 
 def test_billion_laughs_is_refused_at_once() -> None:
@@ -198,6 +199,7 @@ def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "policy, line 2: must have at most 10 values. Got more." in _refusal("[1, 2, 3, 4, 5, 6, 7, 8, 9,\n10]")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from("[]{}:,-?&*!|>'\"%@#~<\\ \n\t0123456789e.x")))
 def test_any_text_is_a_value_or_a_policy_error(text: str) -> None:
     with contextlib.suppress(PolicyError):
@@ -253,19 +255,21 @@ SCALARS = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text()
     | st.from_regex(r"\A[-+.]?[0-9_]*[.]?[0-9]*(e[-+]?[0-9]+)?%?\Z")
-    | st.sampled_from(["yes", "true", "null", "~", "", "010", ".inf", "<<", "=", "-", "...", "a...", "---", "? x", "a: b", "#"])
+    | st.sampled_from(["yes", "true", "null", "~", "", "010", ".inf", "<<", "=", "-", "...", "a...", "---", "a: b"])
 )
 KEYS = st.text() | st.integers() | st.sampled_from(["yes", "true", "null", "1", "1e-6", "<<", "", "k" * 2000])
 VALUES = st.recursive(SCALARS, lambda v: st.lists(v) | st.dictionaries(KEYS, v), max_leaves=20)
 
 
+@settings(deadline=None)
 @given(VALUES)
-@example({"k" * 2000: {"a": ["x\u202ey", "\x85\u2028\ufeff\x00\x7f\uffff", "é😀", " lead", "trail ", "a\nb\n", "\t", "\r"]}})
+@example({"k" * 2000: {"a": ["x\u202ey", "\x85\u2028\ufeff\x00\x7f\uffff", "é😀", " x", "x ", "a\nb\n", "\t", "\r"]}})
 @example({"a": 1, "b": [{"c": [], "d": {}}, [[1], []]], "e": "x " * 500})
 def test_what_is_written_is_read_back(value: object) -> None:
     assert _same(load_strict(dump_strict(value)), value)
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_what_is_written_can_be_saved(text: str) -> None:
     load_strict(dump_strict([text]).encode("utf-8").decode("utf-8"))
@@ -273,7 +277,8 @@ def test_what_is_written_can_be_saved(text: str) -> None:
 
 def test_written_text_is_block_style_and_readable() -> None:
     value = {"secret": "mean(größe)", "between": [1, 2.5], "share": "10%", "n": "20_000", "ok": True, "word": "yes"}
-    assert dump_strict(value) == ("secret: mean(größe)\nbetween:\n- 1\n- 2.5\nshare: '10%'\nn: '20_000'\nok: true\nword: yes\n")
+    expected = "secret: mean(größe)\nbetween:\n- 1\n- 2.5\nshare: '10%'\nn: '20_000'\nok: true\nword: yes\n"
+    assert dump_strict(value) == expected
 
 
 def test_a_value_used_twice_is_written_twice() -> None:

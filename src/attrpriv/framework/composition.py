@@ -1,0 +1,190 @@
+"""A composition: how the rows of a table fall into cells.
+
+    count(condition), share(condition)      two cells: the rows that satisfy the condition, and all others
+    distribution(column, ...)               one cell for each value of a column, or for each combination of several;
+                                            numeric columns through declared bins; `other` for values not named
+
+Every row is in exactly one cell. A secret of this kind is the vector of cell counts, known to lie in public ranges. What must
+never change: cells are disjoint, cover the table, and are functions of one row alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from attrpriv.errors import QueryError
+from attrpriv.queries.conditions import Compare, Condition, Join, Written, columns_of, condition_of
+from attrpriv.queries.query import quoted
+from attrpriv.queries.sql import parse_expression
+
+Kind = Literal["count", "share", "distribution"]
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What a composition secret counts: a condition, or the values of some columns."""
+
+    kind: Kind
+    condition: Condition | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        inside = ", ".join(quoted(column) for column in self.columns) if self.condition is None else str(self.condition)
+        return f"{self.kind}({inside})"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The sensitive columns."""
+        return self.columns if self.condition is None else columns_of(self.condition)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: its name, which rows are in it (None: those in no other cell), and the range of its count."""
+
+    name: str
+    condition: Condition | None
+    low: int
+    high: int
+
+
+def parse_composition(text: str) -> Composition | None:
+    """Read `count(...)`, `share(...)` or `distribution(...)`; None if it is some other secret.
+
+    >>> parse_composition("share(gender='F')").text
+    "share(gender = 'F')"
+    """
+    from sqlglot import expressions as exp
+
+    node = parse_expression(text)
+    if isinstance(node, exp.Count):
+        name, arguments = "count", [node.this, *node.expressions]
+    elif isinstance(node, exp.Anonymous):
+        name, arguments = node.name.lower(), list(node.expressions)
+    else:
+        return None
+    if name in ("count", "share"):
+        if len(arguments) != 1:
+            raise QueryError(f"{name} takes one condition, as in {name}(gender = 'F'). Got {text!r}.")
+        return Composition("count" if name == "count" else "share", condition=condition_of(arguments[0]))
+    if name != "distribution":
+        return None
+    names = tuple(str(node.name) for node in arguments if isinstance(node, exp.Column) and not node.args.get("table"))
+    if not names or len(names) != len(arguments) or len(set(names)) != len(names):
+        raise QueryError(f"distribution takes different columns, as in distribution(gender). Got {text!r}.")
+    return Composition("distribution", columns=names)
+
+
+def cells_of(
+    composition: Composition,
+    between: tuple[float, float] | Mapping[str, tuple[float, float]],
+    bins: Mapping[str, Sequence[float]],
+    n: int,
+) -> tuple[Cell, ...]:
+    """The cells of a composition with the ranges of their counts, made as narrow as the total n allows."""
+    if composition.condition is not None:
+        if isinstance(between, Mapping):
+            raise QueryError(f"between: {composition.kind} takes one range [low, high]. Got ranges for cells.")
+        low, high = _counts(composition.kind, between, n)
+        named = str(composition.condition)
+        pair = (Cell(named, composition.condition, low, high), Cell(OTHER, None, n - high, n - low))
+        return _narrowed(pair, n)
+    if not isinstance(between, Mapping):
+        raise QueryError(f"between: {composition.text} takes a range for each cell, as in {{F: [25%, 40%], M: [60%, 75%]}}.")
+    cells = []
+    if len({_plain(name) for name in between}) != len(between):
+        raise QueryError(f"between: cells must not overlap. Got {', '.join(map(repr, between))}.")
+    for name, ends in between.items():
+        low, high = _counts("share", ends, n)
+        cells.append(Cell(name, None if name == OTHER else _cell_condition(composition, name, bins), low, high))
+    _require_crossed(composition, tuple(between), bins)
+    return _narrowed(sorted(cells, key=lambda cell: cell.condition is None), n)
+
+
+def _counts(kind: Kind, ends: tuple[float, float], n: int) -> tuple[int, int]:
+    """The whole numbers in a range of shares or counts. Shares are read as the decimal fractions they are written as."""
+    low, high = (Fraction(repr(end)) * (1 if kind == "count" else n) for end in ends)
+    top = n if kind == "count" else 1
+    if not (0 <= ends[0] <= ends[1] <= top):
+        what = "counts from 0 to the number of rows" if kind == "count" else "shares from 0 to 1"
+        raise QueryError(f"between: must be {what}. Got [{ends[0]:g}, {ends[1]:g}].")
+    return math.ceil(low), math.floor(high)
+
+
+def _narrowed(cells: Sequence[Cell], n: int) -> tuple[Cell, ...]:
+    """The same cells, each range cut to what the others leave possible."""
+    lows, highs = sum(cell.low for cell in cells), sum(cell.high for cell in cells)
+    if any(cell.low > cell.high for cell in cells) or not lows <= n <= highs:
+        raise QueryError(f"between: no table of {n} rows has counts in these ranges; their ends add up to {lows} and {highs}.")
+    return tuple(
+        Cell(cell.name, cell.condition, max(cell.low, n - highs + cell.high), min(cell.high, n - lows + cell.low))
+        for cell in cells
+    )
+
+
+def _cell_condition(composition: Composition, name: str, bins: Mapping[str, Sequence[float]]) -> Condition:
+    """A cell's name is its values joined by `~`: a value as written, or one of a column's bins."""
+    parts = [part.strip() for part in name.split("~")]
+    if len(parts) != len(composition.columns):
+        raise QueryError(f"between: {composition.text} needs {len(composition.columns)} values in a cell. Got {name!r}.")
+    tests = [_value_condition(column, part, bins) for column, part in zip(composition.columns, parts, strict=True)]
+    return tests[0] if len(tests) == 1 else Join("and", tuple(tests))
+
+
+def _value_condition(column: str, value: str, bins: Mapping[str, Sequence[float]]) -> Condition:
+    if column not in bins:
+        return Written(column, value)
+    names = bin_names(bins[column])
+    if value not in names:
+        raise QueryError(f"between: {column} has the bins {', '.join(names)}. Got {value!r}.")
+    k = names.index(value)
+    last = k == len(names) - 1
+    ends = (Compare(column, ">=", bins[column][k]), Compare(column, "<=" if last else "<", bins[column][k + 1]))
+    return Join("and", ends)
+
+
+def bin_names(edges: Sequence[float]) -> list[str]:
+    """How the bins between these edges are called; the last one includes its upper edge.
+
+    >>> bin_names([0, 18, 65])
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [f"{edge:g}" for edge in edges]
+    names = [f"[{a}, {b})" for a, b in itertools.pairwise(ends)]
+    return [*names[:-1], names[-1][:-1] + "]"]
+
+
+def _require_crossed(composition: Composition, given: tuple[str, ...], bins: Mapping[str, Sequence[float]]) -> None:
+    """Crossed columns need every combination of the values that occur in the names: margins do not bound cells."""
+    names = [name for name in given if name != OTHER]
+    if not names:
+        raise QueryError(f"between: {composition.text} needs a range for each cell. Got none.")
+    values = [dict.fromkeys(name.split("~")[k].strip() for name in names) for k in range(len(composition.columns))]
+    for k, column in enumerate(composition.columns):
+        if column in bins:
+            values[k] = dict.fromkeys(bin_names(bins[column]))
+    lacking = [cell for cell in map("~".join, itertools.product(*values)) if cell not in {_plain(name) for name in names}]
+    if lacking and OTHER not in given:
+        raise QueryError(f"between: every cell needs a range. Missing: {', '.join(lacking)}. Add them, or {OTHER}.")
+
+
+def _plain(name: str) -> str:
+    return "~".join(part.strip() for part in name.split("~"))
+
+
+def crossed_cells(compositions: Sequence[Composition]) -> list[str]:
+    """The cells that several conditions or columns cross into, for a message that says which ranges are needed."""
+    sides = []
+    for composition in compositions:
+        if composition.condition is None:
+            sides.append([f"each {' and '.join(composition.columns)}"])
+        else:
+            sides.append([str(composition.condition), f"not ({composition.condition})"])
+    return [" and ".join(combination) for combination in itertools.product(*sides)]

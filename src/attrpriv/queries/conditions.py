@@ -1,0 +1,197 @@
+"""Conditions on one row, as frozen trees: comparisons of a column with a constant, joined by AND, OR and NOT.
+
+The same conditions name a secret's category (`share(gender = 'F')`) and filter a query. What must never change: a condition is
+data, never code. It is kept as its canonical text, read back by the same parser, and handed to an engine as a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from attrpriv.errors import QueryError
+from attrpriv.queries.query import quoted
+
+if TYPE_CHECKING:
+    from sqlglot import expressions as exp
+
+Value = str | int | float | bool
+Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """column operator constant"""
+
+    column: str
+    operator: Operator
+    value: Value
+
+    def __str__(self) -> str:
+        return f"{quoted(self.column)} {self.operator} {literal(self.value)}"
+
+
+@dataclass(frozen=True)
+class In:
+    """column IN (constants)"""
+
+    column: str
+    values: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        return f"{quoted(self.column)} in ({', '.join(literal(value) for value in self.values)})"
+
+
+@dataclass(frozen=True)
+class IsNull:
+    """column IS NULL"""
+
+    column: str
+
+    def __str__(self) -> str:
+        return f"{quoted(self.column)} is null"
+
+
+@dataclass(frozen=True)
+class Written:
+    """The column's value, written as text, is exactly this: how a category is named."""
+
+    column: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{quoted(self.column)} is {self.text}"
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Condition
+
+    def __str__(self) -> str:
+        return f"not ({self.part})"
+
+
+@dataclass(frozen=True)
+class Join:
+    """All of the parts (`and`), or at least one of them (`or`)."""
+
+    word: Literal["and", "or"]
+    parts: tuple[Condition, ...]
+
+    def __str__(self) -> str:
+        return f" {self.word} ".join(f"({part})" if isinstance(part, Join) else str(part) for part in self.parts)
+
+
+Condition = Compare | In | IsNull | Written | Not | Join
+
+_SUPPORTED = "comparisons of a column with a constant (=, !=, <, <=, >, >=, in, between, is null), joined by and, or, not"
+
+
+def columns_of(condition: Condition) -> tuple[str, ...]:
+    """The columns a condition reads, each once."""
+    return tuple(dict.fromkeys(_columns(condition)))
+
+
+def _columns(condition: Condition) -> Iterator[str]:
+    if isinstance(condition, Join):
+        for part in condition.parts:
+            yield from _columns(part)
+    elif isinstance(condition, Not):
+        yield from _columns(condition.part)
+    else:
+        yield condition.column
+
+
+def literal(value: Value) -> str:
+    """A constant as SQL writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
+
+
+def parse_condition(text: str) -> Condition:
+    """Read a condition.
+
+    >>> str(parse_condition("NOT (age>=65 OR gender IN ('F'))"))
+    "not (age >= 65 or gender in ('F'))"
+    """
+    from attrpriv.queries.sql import parse_expression
+
+    return condition_of(parse_expression(text))
+
+
+def condition_of(node: exp.Expression) -> Condition:
+    """The condition that a parsed expression states, or a refusal that names what is not supported."""
+    from sqlglot import expressions as exp
+
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And | exp.Or):
+        word: Literal["and", "or"] = "and" if isinstance(node, exp.And) else "or"
+        return Join(word, (*_flat(word, node.this), *_flat(word, node.expression)))
+    if isinstance(node, exp.Not):
+        return Not(condition_of(node.this))
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
+        return IsNull(_column(node.this))
+    if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
+        return In(_column(node.this), tuple(_value(item) for item in node.expressions))
+    if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+        column = _column(node.this)
+        ends = (Compare(column, ">=", _value(node.args["low"])), Compare(column, "<=", _value(node.args["high"])))
+        return Join("and", ends)
+    return _comparison(node)
+
+
+def _flat(word: Literal["and", "or"], node: exp.Expression) -> tuple[Condition, ...]:
+    part = condition_of(node)
+    return part.parts if isinstance(part, Join) and part.word == word else (part,)
+
+
+def _comparison(node: exp.Expression) -> Compare:
+    from sqlglot import expressions as exp
+
+    operators: dict[type[exp.Expression], tuple[Operator, Operator]] = {
+        exp.EQ: ("=", "="),
+        exp.NEQ: ("!=", "!="),
+        exp.LT: ("<", ">"),
+        exp.LTE: ("<=", ">="),
+        exp.GT: (">", "<"),
+        exp.GTE: (">=", "<="),
+    }
+    found = operators.get(type(node))
+    if found is None:
+        raise QueryError(f"condition: must be {_SUPPORTED}. Got {node.sql(dialect='duckdb')!r}.")
+    left, right = node.this, node.expression
+    if isinstance(left, exp.Column):
+        return Compare(_column(left), found[0], _value(right))
+    return Compare(_column(right), found[1], _value(left))
+
+
+def _column(node: exp.Expression) -> str:
+    from sqlglot import expressions as exp
+
+    bare = isinstance(node, exp.Column) and not any(value for name, value in node.args.items() if name != "this")
+    if not bare or not isinstance(node.this, exp.Identifier) or not node.name:
+        raise QueryError(f"condition: must compare a column with a constant. Got {node.sql(dialect='duckdb')!r}.")
+    return str(node.name)
+
+
+def _value(node: exp.Expression) -> Value:
+    from sqlglot import expressions as exp
+
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return -_number(node.this)
+    if isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if isinstance(node, exp.Literal):
+        return str(node.this) if node.is_string else _number(node)
+    raise QueryError(f"condition: must compare a column with a constant. Got {node.sql(dialect='duckdb')!r}.")
+
+
+def _number(node: exp.Expression) -> int | float:
+    text = str(node.this)
+    number = int(text) if text.isdigit() else float(text)
+    if number in (float("inf"), float("-inf")) or number != number:
+        raise QueryError(f"condition: numbers must be finite. Got {text}.")
+    return number
