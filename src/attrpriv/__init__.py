@@ -26,13 +26,14 @@ if TYPE_CHECKING:
         UsageError,
     )
     from attrpriv.framework.problem import Problem
-    from attrpriv.framework.secret import Secret
+    from attrpriv.framework.secret import Parameter, Secret
     from attrpriv.guarantee import Certificate, Guarantee
     from attrpriv.mechanisms.plan import Plan
     from attrpriv.mechanisms.registry import plan, rank
     from attrpriv.policy.models import Policy
     from attrpriv.queries.query import Query, count, mean, total
-    from attrpriv.session import Release, Session
+    from attrpriv.release import Release
+    from attrpriv.session import Session
 
 __version__ = "0.1.0"
 
@@ -43,6 +44,7 @@ _HOME = {
     "DataError": "errors",
     "Gaussian": "assumptions.gaussian",
     "Guarantee": "guarantee",
+    "Parameter": "framework.secret",
     "Plan": "mechanisms.plan",
     "Policy": "policy.models",
     "PolicyError": "errors",
@@ -50,7 +52,7 @@ _HOME = {
     "Query": "queries.query",
     "QueryError": "errors",
     "RefusedError": "errors",
-    "Release": "session",
+    "Release": "release",
     "Secret": "framework.secret",
     "Session": "session",
     "Tolerance": "assumptions.gaussian",
@@ -70,6 +72,7 @@ __all__ = [
     "DataError",
     "Gaussian",
     "Guarantee",
+    "Parameter",
     "Plan",
     "Policy",
     "PolicyError",

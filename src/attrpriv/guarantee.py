@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from attrpriv.divergences import gaussian_delta_upper
-from attrpriv.errors import CertificateError
-from attrpriv.framework.model import FrozenModel
+from attrpriv.errors import CertificateError, UsageError
+from attrpriv.framework.model import FrozenModel, NonNegative
 
 # Everything below is recomputed in floats from stored floats; this covers their rounding, on the private side.
 _ROUND_UP = 1 + 1e-12
@@ -24,10 +24,10 @@ class GaussianTerm(FrozenModel):
     """One column's average as seen from one secret: shift of its mean, credited variance of the data, noise."""
 
     column: str
-    slope: float
-    shift: float
-    credited_variance: float
-    noise_scale: float
+    slope: NonNegative
+    shift: NonNegative
+    credited_variance: NonNegative
+    noise_scale: NonNegative
 
 
 class GaussianCheck(FrozenModel):
@@ -35,23 +35,23 @@ class GaussianCheck(FrozenModel):
 
     secret: str
     theta: int
-    gap: float
+    gap: NonNegative
     terms: tuple[GaussianTerm, ...]
 
     def distance(self) -> float:
         """The distance of the two output laws in standard deviations, rounded up."""
         if len(self.terms) > 1 and any(term.credited_variance > 0 for term in self.terms):
             raise CertificateError("certificate: the data's own variance may be credited to a single average only.")
-        squares = 0.0
+        distances = []
         for term in self.terms:
-            shift = max(term.shift, abs(term.slope) * self.gap)
+            shift = max(term.shift, term.slope * self.gap)
             if shift == 0:
                 continue
-            variance = term.credited_variance + term.noise_scale**2
-            if not variance > 0:
+            spread = math.hypot(math.sqrt(term.credited_variance), term.noise_scale)
+            if not spread > 0:
                 raise CertificateError(f"certificate: {term.column} moves with {self.secret} and has no noise.")
-            squares += shift**2 / variance
-        return math.sqrt(squares) * _ROUND_UP
+            distances.append(shift / spread)
+        return math.hypot(*distances) * _ROUND_UP
 
 
 class GaussianEvidence(FrozenModel):
@@ -80,6 +80,11 @@ class GaussianEvidence(FrozenModel):
     def distance(self) -> float:
         return max((check.distance() for check in self.checks), default=0.0)
 
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column is what every check counted on."""
+        noises = [{term.column: term.noise_scale for term in check.terms} for check in self.checks]
+        return kind == "gaussian" and bool(noises) and all(noise.get(column) == scale for noise in noises)
+
 
 class LaplaceTerm(FrozenModel):
     """One average, kept in its bounds, with Laplace noise."""
@@ -99,6 +104,10 @@ class LaplaceEvidence(FrozenModel):
     def delta(self, epsilon: float) -> float:
         spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP
         return 0.0 if spent <= epsilon else 1.0
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column is what was counted on."""
+        return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
 
 
 class ConstantEvidence(FrozenModel):
@@ -173,12 +182,26 @@ class Certificate(FrozenModel):
 
     def verify(self) -> None:
         """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""
-        reached = self.evidence.delta(self.epsilon)
+        reached = self._reached()
         if not (math.isfinite(reached) and reached <= self.delta):
             raise CertificateError(
                 f"certificate: epsilon {self.epsilon:g} needs delta {reached:g}, above the promised {self.delta:g}. "
                 "Nothing was released. Please report this (SECURITY.md)."
             )
+
+    def _reached(self) -> float:
+        """The delta that the stored numbers give; NaN where one of them is not what its field allows."""
+        try:
+            # A copy made with changed numbers has not been validated.
+            stored = type(self).model_validate(self.model_dump(warnings=False))
+            return stored.evidence.delta(stored.epsilon)
+        except (ValidationError, UsageError, ArithmeticError):
+            return math.nan
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
+        evidence = self.evidence
+        return isinstance(evidence, GaussianEvidence | LaplaceEvidence) and evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]

@@ -11,56 +11,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.ledger import Entry, Ledger
+from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
+from attrpriv.engines.view import check_out
 from attrpriv.errors import DataError, PolicyError, QueryError, UsageError
-from attrpriv.mechanisms import Plan, Ranking, rank
+from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from attrpriv.release import Release, noisy_answers
+from attrpriv.view_rows import ViewRows
 
 if TYPE_CHECKING:
     from attrpriv.framework import Problem
 
 Queries = str | Query | Sequence[str | Query]
-_SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Release:
-    """The answers, the plan that proves them, and the ledger's entry."""
-
-    plan: Plan
-    values: tuple[float, ...]
-    entry: Entry
-
-    @property
-    def value(self) -> float:
-        """The answer, where there is one."""
-        if len(self.values) != 1:
-            raise UsageError(f"release: has {len(self.values)} answers; use values.")
-        return self.values[0]
-
-    def interval(self, level: float = 0.95, *, answer: int = 0) -> tuple[float, float]:
-        """Where the table's own statistic lies with this confidence."""
-        return self.plan.interval(self.plan.queries[answer], self.values[answer], level)
-
-    def to_json(self, level: float = 0.95) -> dict[str, Any]:
-        return {
-            "schema_version": _SCHEMA_VERSION,
-            "answers": _answers_json(self.plan, self.values, level),
-            "plan": self.plan.entries(chosen=True),
-            "ledger": {"entry": self.entry.number, "time": self.entry.time, "digest": self.entry.digest},
-        }
 
 
 class Session:
@@ -111,26 +85,72 @@ class Session:
         return plan_problem(self.problem(queries), mechanism)
 
     def release(self, queries: Queries | None = None, mechanism: str = "auto") -> Release:
-        """Answer the queries, together, once."""
+        """Answer the queries together: once with noise, or as often as wished from a view."""
         self._require_same_process()
         ledger = Ledger(self._require_ledger())
-        ledger.refuse_if_spent()
-        outcome = self._answer(ledger, self.plan(queries, mechanism))
+        plan = self._plan_on(ledger, queries, mechanism)
+        outcome = self._answer(ledger, plan)
         if isinstance(outcome, Release):
             return outcome
         raise outcome
 
+    def view(self, out: str | Path | None = None, *, force: bool = False, low_memory: bool = False) -> Any:
+        """The secret-free view: a lazy Ibis table, or a new Parquet file at `out`.
+
+        Real records, to compute on, not to publish. It is drawn once for a ledger and never again.
+        """
+        self._require_same_process()
+        plan = self.view_plan()
+        if out is not None:
+            check_out(Path(out), force=force)
+        rows = self._rows_of(plan, Ledger(self._require_ledger()))
+        table = rows.table(self.policy.identifiers)
+        if out is None:
+            return table
+        rows.write(table, Path(out), force=force, low_memory=low_memory)
+        return plan
+
+    def view_plan(self) -> ViewPlan:
+        """How many rows of each cell the view keeps. Reads no row."""
+        n, types = self._public_facts()
+        _require_columns((), self.policy, types)
+        return plan_view_of(self.policy.problem((Query("count"),), n, types))
+
+    def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
+        return ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time)
+
+    def _plan_on(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Plan:
+        """The plan that fits what the ledger already holds; a refusal before any row is read."""
+        entries = ledger.entries()
+        if entries and entries[0].kind == "view" and mechanism == "auto":
+            mechanism = "subsample"
+        if mechanism not in ("auto", "subsample"):
+            ledger.refuse("release")
+        plan = self.plan(queries, mechanism)
+        if plan.view is None or not entries:
+            ledger.refuse("release" if plan.view is None else "view")
+        else:
+            ledger.refuse("answer")
+        return plan
+
+    def _time(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="seconds")
+
     def _answer(self, ledger: Ledger, plan: Plan) -> Release | BaseException:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
-            values = plan.answers(self._averages(plan))
+            if plan.view is None:
+                answers = noisy_answers(plan, plan.answers(self._averages(plan)))
+            else:
+                answers = self._rows_of(plan.view, ledger).answers(plan.queries)
             entry = ledger.commit(
-                time=self._clock().astimezone(UTC).isoformat(timespec="seconds"),
+                kind="release" if plan.view is None else "answer",
+                time=self._time(),
                 policy_digest=plan.policy_digest,
                 plan=plan.entries(chosen=True),
-                answers=_answers_json(plan, values, 0.95),
+                answers=[answer.to_json() for answer in answers],
             )
-            return Release(plan, values, entry)
+            return Release(plan, answers, entry)
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
@@ -171,7 +191,7 @@ class Session:
         if queries is None:
             asked += self.policy.queries()
         else:
-            for item in [queries] if isinstance(queries, str | Query) else queries:
+            for item in queries if isinstance(queries, list | tuple) else [queries]:
                 asked += [item] if isinstance(item, Query) else parse_queries(item)
         if not asked:
             raise QueryError("query: there must be one, in the call or under release in the policy. Got none.")
@@ -195,21 +215,14 @@ class Session:
             raise UsageError("session: must not be used in a forked process. Open a new Session there.")
 
 
-def _answers_json(plan: Plan, values: Sequence[float], level: float) -> list[dict[str, Any]]:
-    answers = []
-    for query, value in zip(plan.queries, values, strict=True):
-        low, high = plan.interval(query, value, level)
-        answers.append({"query": query.text, "value": value, "interval": {"level": level, "low": low, "high": high}})
-    return answers
-
-
 def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
     """Every column that the policy or the queries name must be there and be a number, where the schema is known."""
     if not types:
         return
     asked = [query.column for query in queries if query.column is not None]
-    secrets = [secret.column for secret in policy.protect]
-    declared = [*policy.bounds, *policy.resolution, *policy.missing]
+    secrets = [secret.column for secret in policy.protect if secret.composition is None]
+    declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.identifiers]
+    declared += [column for secret in policy.protect for column in secret.columns]
     for column in dict.fromkeys((*asked, *secrets, *declared)):
         if column not in types:
             raise DataError(f"column: must be one of {', '.join(types)}. Got {column}.")

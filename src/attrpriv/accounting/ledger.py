@@ -3,10 +3,12 @@
 What must never change:
 - One ledger allows one release call, of any number of queries together. Guarantees for single releases do not add up:
   two answers that are harmless alone can reveal the secret together.
+- Or it holds one secret-free view, drawn once, and any number of answers computed from it. The two are never mixed.
 - `commit` returns only after the entry is on the disk, so a caller that shows the value afterwards can never show one
   that the ledger does not know. After a crash, or when processes race on a full disk, it may know an answer that nobody
   saw; the reverse cannot happen.
-- Of the table, only the released `answers` are stored. No error prints them, or the text of another error.
+- Of the table, only the released `answers` are stored, and a view's secret state, in a table apart that `entries` never
+  reads. No error prints them, or the text of another error.
 - A ledger is complete or absent: tables and entry are written in one transaction, and a commit that fails removes the
   file it created. So tables without an entry mean that somebody removed it.
 
@@ -36,7 +38,8 @@ _FORMAT = "attrpriv ledger"
 _NO_PREVIOUS = "0" * 64
 _SCHEMA = (
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
+    "CREATE TABLE secret_state (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
     "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)",
 )
 # `_write` closes a descriptor of the ledger that SQLite does not know, and POSIX then drops every lock this process has
@@ -44,13 +47,17 @@ _SCHEMA = (
 _ONE_COMMIT_AT_A_TIME = threading.Lock()
 
 T = TypeVar("T")
+Kind = Literal["release", "view", "answer"]
+_KINDS: tuple[Kind, ...] = ("release", "view", "answer")
+_VIEW_STATE = "view"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One release call. `plan` and `answers` are JSON values; `digest` covers all other fields."""
+    """A release call, a view, or an answer from it. `plan` and `answers` are JSON values; `digest` covers all other fields."""
 
     number: int
+    kind: Kind
     time: str
     policy_digest: str
     plan: Any
@@ -76,17 +83,39 @@ class Ledger:
             raise UsageError(f"{_name(self.path)}: must be a file. Got something else. Choose another path.")
         return _without_traces(self.path, lambda: _read(self.path))
 
-    def refuse_if_spent(self) -> None:
-        """Raise `RefusedError` if a release has been made; reads only."""
-        if self.entries():
-            raise _spent(self.path)
+    def refuse(self, kind: Kind) -> None:
+        """Raise `RefusedError` if nothing of this kind may follow what is recorded; reads only."""
+        _require_allowed(self.path, self.entries(), kind)
 
-    def commit(self, *, time: str, policy_digest: str, plan: Any, answers: Any) -> Entry:
-        """Record the one release call; when this returns, the entry is on the disk."""
-        entry = _first_entry(time=time, policy_digest=policy_digest, plan=plan, answers=answers)
-        self.refuse_if_spent()  # also refuses a file that is no ledger, before anything could be written to it
-        _without_traces(self.path, lambda: _write(self.path, entry))
-        return entry
+    def view_state(self) -> Any | None:
+        """The secret state of the view that was drawn; None before that."""
+        if not self.entries():
+            return None
+        return _without_traces(self.path, lambda: _read_state(self.path))
+
+    def commit(
+        self, *, kind: Kind = "release", time: str, policy_digest: str, plan: Any, answers: Any, state: Any = None
+    ) -> Entry:
+        """Record one entry (with a view, also its secret state); when this returns, it is on the disk."""
+        contents = _contents(kind=kind, time=time, policy_digest=policy_digest, plan=plan, answers=answers)
+        secret = _json_value("state", state)
+        self.refuse(kind)  # also refuses a file that is no ledger, before anything could be written to it
+        return _without_traces(self.path, lambda: _write(self.path, contents, secret))
+
+
+def _require_allowed(path: Path, entries: tuple[Entry, ...], kind: Kind) -> None:
+    """The rule: one release call and nothing else; or one view, then any number of answers from it."""
+    if not entries:
+        if kind == "answer":
+            raise RefusedError(f"{_name(path)}: holds no view to answer from. Draw it first.")
+        return
+    first = entries[0].kind
+    if first == "release":
+        raise _spent(path) if kind == "release" else _mixed(path, "a release with noise", "a view of the same table")
+    if kind == "release":
+        raise _mixed(path, "a view", "a release with noise")
+    if kind == "view":
+        raise RefusedError(f"{_name(path)}: holds the view of this table, which is never drawn again. Use the recorded one.")
 
 
 def canonical_json(value: Any) -> str:
@@ -102,16 +131,21 @@ def _digest(contents: dict[str, Any]) -> str:
 # Writing.
 
 
-def _first_entry(*, time: str, policy_digest: str, plan: Any, answers: Any) -> Entry:
-    contents: dict[str, Any] = {
-        "number": 1,
+def _contents(*, kind: Kind, time: str, policy_digest: str, plan: Any, answers: Any) -> dict[str, Any]:
+    """What an entry says; its number and its link to the one before come when it is written."""
+    return {
+        "kind": kind,
         "time": _word("time", time),
         "policy_digest": _word("policy_digest", policy_digest),
         "plan": _json_value("plan", plan),
         "answers": _json_value("answers", answers),
-        "previous": _NO_PREVIOUS,
     }
-    return Entry(**contents, digest=_digest(contents))
+
+
+def _next_entry(contents: dict[str, Any], entries: tuple[Entry, ...]) -> Entry:
+    previous = entries[-1].digest if entries else _NO_PREVIOUS
+    complete = {**contents, "number": len(entries) + 1, "previous": previous}
+    return Entry(**complete, digest=_digest(complete))
 
 
 def _word(name: str, value: str) -> str:
@@ -127,12 +161,12 @@ def _json_value(name: str, value: Any) -> Any:
     raise UsageError(f"{name}: must be a JSON value without NaN or infinities. Got something else.")
 
 
-def _write(path: Path, entry: Entry) -> None:
+def _write(path: Path, contents: dict[str, Any], state: Any) -> Entry:
     with _ONE_COMMIT_AT_A_TIME:
         descriptor, created = _pin(path)
         try:
             with closing(_open(path, "rw")) as connection:  # closing rolls an open transaction back
-                _insert(connection, path, descriptor, entry)
+                return _insert(connection, path, descriptor, contents, state)
         except BaseException:
             if created:
                 _remove_if_empty(path, descriptor)
@@ -160,26 +194,35 @@ def _in_place(path: Path, descriptor: int) -> bool:
     return False
 
 
-def _insert(connection: sqlite3.Connection, path: Path, descriptor: int, entry: Entry) -> None:
+def _insert(connection: sqlite3.Connection, path: Path, descriptor: int, contents: dict[str, Any], state: Any) -> Entry:
     # EXTRA is FULL plus a sync of the directory after the rollback journal is gone. Without that, a power failure could
     # bring the journal back and undo an entry whose value was shown.
     connection.execute("PRAGMA synchronous = EXTRA")
     connection.execute("BEGIN IMMEDIATE")
     if not _in_place(path, descriptor):
         raise _replaced(path)
-    if _checked_entries(connection, path):
-        raise _spent(path)
+    entries = _checked_entries(connection, path)
+    _require_allowed(path, entries, contents["kind"])
+    if not entries:
+        _create(connection)
+    entry = _next_entry(contents, entries)
+    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", _to_row(entry))
+    if state is not None:
+        connection.execute("INSERT INTO secret_state VALUES (?, ?)", (_VIEW_STATE, canonical_json(state)))
+    connection.execute("COMMIT")
+    return entry
+
+
+def _create(connection: sqlite3.Connection) -> None:
     for statement in _SCHEMA:
         connection.execute(statement)
     meta = [("format", _FORMAT), ("schema_version", str(SCHEMA_VERSION))]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", meta)
-    connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", _to_row(entry))
-    connection.execute("COMMIT")
 
 
 def _to_row(entry: Entry) -> tuple[int | str, ...]:
     plan, answers = canonical_json(entry.plan), canonical_json(entry.answers)
-    return (entry.number, entry.time, entry.policy_digest, plan, answers, entry.previous, entry.digest)
+    return (entry.number, entry.kind, entry.time, entry.policy_digest, plan, answers, entry.previous, entry.digest)
 
 
 def _remove_if_empty(path: Path, descriptor: int) -> None:
@@ -217,6 +260,12 @@ def _read(path: Path) -> tuple[Entry, ...]:
         return _checked_entries(connection, path)
 
 
+def _read_state(path: Path) -> Any | None:
+    with closing(_open(path, "ro")) as connection:
+        row = connection.execute("SELECT value FROM secret_state WHERE key = ?", (_VIEW_STATE,)).fetchone()
+    return None if row is None else json.loads(row[0])
+
+
 def _tables(connection: sqlite3.Connection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
 
@@ -225,7 +274,7 @@ def _checked_entries(connection: sqlite3.Connection, path: Path) -> tuple[Entry,
     tables = _tables(connection)
     if not tables:
         return ()  # a commit that did not finish
-    if not {"meta", "entries"} <= tables:
+    if not {"meta", "entries", "secret_state"} <= tables:
         raise _no_ledger(path)
     _check_version(dict(connection.execute("SELECT key, value FROM meta").fetchall()), path)
     columns = ", ".join(column.name for column in fields(Entry))
@@ -247,10 +296,10 @@ def _check_version(meta: dict[object, object], path: Path) -> None:
 
 def _from_row(row: tuple[Any, ...]) -> Entry | None:
     """The entry, or None if the row is not exactly what `_to_row` writes."""
-    number, time, policy_digest, plan, answers, previous, digest = row
+    number, kind, time, policy_digest, plan, answers, previous, digest = row
     with suppress(TypeError, ValueError, RecursionError):
-        entry = Entry(number, time, policy_digest, json.loads(plan), json.loads(answers), previous, digest)
-        if _to_row(entry) == row and _digest(entry.to_json()) == digest:
+        entry = Entry(number, kind, time, policy_digest, json.loads(plan), json.loads(answers), previous, digest)
+        if kind in _KINDS and _to_row(entry) == row and _digest(entry.to_json()) == digest:
             return entry
     return None
 
@@ -307,6 +356,12 @@ def _spent(path: Path) -> RefusedError:
         f"{_name(path)}: allows one release call, of any number of queries together. Got a second one. Guarantees for "
         "single releases do not add up: two answers that are harmless alone can reveal the secret together. Keep the "
         "first answer, which the ledger holds; planning releases jointly is for a later version of attrpriv."
+    )
+
+
+def _mixed(path: Path, held: str, wanted: str) -> RefusedError:
+    return RefusedError(
+        f"{_name(path)}: holds {held}, and must not be mixed with {wanted}: together they can reveal what each one hides."
     )
 
 

@@ -178,6 +178,42 @@ def release(policy: PolicyFile, queries: QueryTexts = None, mechanism: Mechanism
 
 
 @app.command()
+def view(
+    policy: PolicyFile,
+    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    low_memory: Annotated[bool, typer.Option("--low-memory", help="Slower, in less than half the memory.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
+    from attrpriv.errors import UsageError
+    from attrpriv.session import Session
+
+    with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
+        if out is None:
+            raise UsageError("out: must name the Parquet file to write, as in --out rows.parquet. Got none.")
+        with render.working("drawing the view"):
+            plan = session.view(out, force=force, low_memory=low_memory)
+        if as_json:
+            _print_json({"schema_version": 1, "out": str(out), "rows": plan.rows, "plan": plan.to_json()})
+        else:
+            render.show_view(plan, out)
+
+
+@app.command()
+def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
+    """Each line of the policy as a sentence: what is hidden, from whom, who could still learn what. Reads no row."""
+    from attrpriv.cli.explain import explain_policy
+
+    with guarded(as_json):
+        told = explain_policy(policy, queries or None)
+        if as_json:
+            _print_json(told.to_json())
+        else:
+            render.show_explanation(told)
+
+
+@app.command()
 def schema() -> None:
     """The JSON Schema of a policy file, for editors."""
     from attrpriv.policy import Policy

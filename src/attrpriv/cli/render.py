@@ -23,10 +23,14 @@ from attrpriv.mechanisms.registry import Ranking
 from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from attrpriv.cli.checks import Check
+    from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
     from attrpriv.demo import Demo
-    from attrpriv.session import Release
+    from attrpriv.mechanisms.view import ViewPlan
+    from attrpriv.release import Release
 
 # A pipe has no width of its own; in this one no sentence and no table wraps.
 _PIPE_WIDTH = 10_000
@@ -120,6 +124,8 @@ def _mechanisms(ranking: Ranking, query: Query) -> Table:
 def _numbers(plan: Plan, query: Query) -> tuple[str, str, str]:
     noise, error = plan.noise_of(query), plan.error_of(query)
     kind = "none" if noise.kind == "none" else f"{noise.kind} {number(noise.scale)}"
+    if error.rmse is None or error.alpha95 is None:
+        return kind, "known once read", "known once read"
     return kind, number(error.rmse), f"+-{number(error.alpha95)}"
 
 
@@ -129,17 +135,20 @@ def show_release(released: Release) -> None:
     shown.print(_answers(released))
     shown.print()
     _promise(shown, released.plan)
+    _notes(shown, released.plan.notes if released.plan.view is not None else ())
     shown.print(f"recorded as entry {released.entry.number}, digest {released.entry.digest[:16]}, {released.entry.time}")
 
 
 def _answers(released: Release) -> Table:
-    plan = released.plan
-    table = _table("released", "value", "95% interval for the table's own value", "mechanism")
-    for k, query in enumerate(plan.queries):
-        low, high = released.interval(0.95, answer=k)
-        scale = plan.noise_of(query).scale
-        interval = f"{answer(low, scale)} to {answer(high, scale)}"
-        table.add_row(escape(query.text), f"[bold]{answer(released.values[k], scale)}[/bold]", interval, plan.mechanism)
+    whose = "the table's own value" if released.plan.view is None else "the whole table at that composition"
+    table = _table("released", "value", f"95% interval for {whose}", "mechanism")
+    for answered in released.answers:
+        for value in answered.values:
+            name = answered.query.text if value.group is None else f"{answered.query.text}: {value.group}"
+            low, high = value.interval(0.95)
+            scale = value.spread.scale
+            interval = f"{answer(low, scale)} to {answer(high, scale)}"
+            table.add_row(escape(name), f"[bold]{answer(value.value, scale)}[/bold]", interval, released.plan.mechanism)
     return table
 
 
@@ -147,6 +156,28 @@ def _promise(shown: Console, plan: Plan) -> None:
     shown.print(f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     for line in plan.certificate.assumes:
         shown.print(f"[dim]-[/dim] {escape(line)}")
+
+
+def show_view(plan: ViewPlan, out: Path) -> None:
+    """What was written, and what it hides."""
+    shown = console()
+    shown.print(f"wrote {plan.rows:,} of {plan.n:,} rows to {escape(out.name)}. [bold]{plan.notes[0]}[/bold]\n")
+    table = _table("cell", "kept", "of a number between")
+    for cell in plan.cells:
+        table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
+    shown.print(table)
+    shown.print(f"\n[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
+    for line in plan.certificate.assumes:
+        shown.print(f"[dim]-[/dim] {escape(line)}")
+
+
+def show_explanation(told: Explanation) -> None:
+    shown = console()
+    for heading, lines in told.sections.items():
+        shown.print(f"[bold]{heading}[/bold]")
+        for line in lines:
+            shown.print(f"[dim]-[/dim] {escape(line)}")
+        shown.print()
 
 
 def show_check(found: Check) -> None:

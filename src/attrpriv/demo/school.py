@@ -15,7 +15,8 @@ from typing import Any
 from attrpriv.errors import UsageError
 from attrpriv.mechanisms import Plan, plan
 from attrpriv.policy import Policy
-from attrpriv.session import Release, Session
+from attrpriv.release import Release
+from attrpriv.session import Session
 
 _MEANS = (150.0, 60_000.0, 1050.0, 66.0)
 _SDS = (25.0, 30_000.0, 200.0, 4.0)

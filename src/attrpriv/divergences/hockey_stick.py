@@ -33,17 +33,16 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
-    value, _ = _delta_and_error(epsilon, mu)
-    return value
+    return _delta_and_upper(epsilon, mu)[0]
 
 
 def gaussian_delta_upper(epsilon: float, mu: float) -> float:
     """An upper bound on D(epsilon, mu): the float value plus everything rounding can have taken away."""
-    value, error = _delta_and_error(epsilon, mu)
-    return min(1.0, value + error)
+    return _delta_and_upper(epsilon, mu)[1]
 
 
-def _delta_and_error(epsilon: float, mu: float) -> tuple[float, float]:
+def _delta_and_upper(epsilon: float, mu: float) -> tuple[float, float]:
+    """Both, from D = Phi(z_p) (1 - e^eps Phi(z_q) / Phi(z_p))."""
     from scipy.special import log_ndtr
 
     _require(epsilon, mu)
@@ -55,12 +54,14 @@ def _delta_and_error(epsilon: float, mu: float) -> tuple[float, float]:
         return 0.0, math.ulp(0.0)
     z_p, z_q = mu / 2 - ratio, -mu / 2 - ratio
     log_p, log_q = float(log_ndtr(z_p)), float(log_ndtr(z_q))
-    if not (math.isfinite(log_p) and math.isfinite(log_q)):
-        return 0.0, math.ulp(0.0)
-    value = math.exp(log_p) * -math.expm1(min(0.0, epsilon + log_q - log_p))
-    # log Phi(z) inherits the rounding of z with slope about |z|, and of its own size; then the sum of the three logarithms.
+    # Phi(z_q) may be below every float, but then it takes nothing away: D is Phi(z_p).
+    kept = -math.expm1(min(0.0, epsilon + log_q - log_p)) if math.isfinite(log_q) else 1.0
+    # The first factor, from above: z_p is a difference, rounded relative to its parts, and log Phi relative to itself.
+    highest = float(log_ndtr(z_p + 4 * _ULP * (mu / 2 + ratio)))
+    ceiling = math.exp(min(0.0, highest * (1 - 16 * _ULP))) * (1 + 64 * _ULP)
+    # The second: log Phi(z) inherits the rounding of z with slope about |z|; then the sum of the three logarithms.
     slack = 16 * _ULP * (4 + z_p * z_p + z_q * z_q + abs(log_p) + abs(log_q) + epsilon)
-    return value, math.exp(log_p) * slack + math.ulp(0.0)
+    return math.exp(log_p) * kept, min(1.0, ceiling * min(1.0, kept + slack) + math.ulp(0.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

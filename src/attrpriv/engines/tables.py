@@ -73,6 +73,8 @@ class Source:
     """n, where it is known without reading a row; otherwise None."""
     engine: Any = field(repr=False)
     """The Ibis backend on which the table runs."""
+    positioned: Callable[[str], Any] | None = field(default=None, repr=False)
+    """The table with each row's position, from 0, in a column of the given name; None where rows have no order."""
 
     def run(self, aggregate: Any) -> dict[str, Any]:
         """The single row of an aggregate of this table. Whatever the engine raises comes through: call it `quietly`."""
@@ -141,7 +143,7 @@ def _open_parquet(path: Path, shown: str) -> Source:
     table = quietly(lambda: engine.read_parquet(_literal(path), hive_partitioning=False))
     if table is None:
         raise DataError(UNREADABLE_PARQUET.format(shown=shown))
-    return _source(table, engine, path.name, rows)
+    return _source(table, engine, path.name, rows, lambda name: _numbered_parquet(engine, path, table, name))
 
 
 def _parquet_footer(path: Path) -> tuple[list[str], int]:
@@ -164,7 +166,7 @@ def _open_csv(path: Path, shown: str) -> Source:
     table = quietly(lambda: engine.read_csv(_literal(path), header=True, **_CSV_FIXED))
     if table is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
-    return _source(table, engine, path.name, None)
+    return _source(table, engine, path.name, None, lambda name: _numbered(table, name))
 
 
 def _csv_header(engine: Any, path: Path) -> list[str]:
@@ -219,7 +221,7 @@ def _open_converted(data: Any, convert: Callable[[Any], Any]) -> Source:
     table = quietly(lambda: ibis.memtable(convert(data)))
     if table is None:
         raise DataError(UNREADABLE_FRAME.format(shown=type(data).__name__))
-    return _source(table, _duckdb(), "memory", len(data))
+    return _source(table, _duckdb(), "memory", len(data), lambda name: _numbered(table, name))
 
 
 def _open_lazy(data: Any) -> Source:
@@ -266,10 +268,26 @@ def _duckdb() -> Any:
     return engine
 
 
-def _source(table: Any, engine: Any, name: str, rows: int | None) -> Source:
+def _numbered(table: Any, name: str) -> Any:
+    """Rows numbered as they come: DuckDB keeps the order of a file or a frame."""
+    import ibis
+
+    return table.mutate(**{name: ibis.row_number()})
+
+
+def _numbered_parquet(engine: Any, path: Path, table: Any, name: str) -> Any:
+    """The row's number in the file, which Parquet knows, so that no window has to pass over the rows."""
+    own = "file_row_number"
+    if own in (column.lower() for column in table.columns):
+        return _numbered(table, name)
+    numbered = engine.read_parquet(_literal(path), hive_partitioning=False, file_row_number=True)
+    return numbered.rename({name: own})
+
+
+def _source(table: Any, engine: Any, name: str, rows: int | None, positioned: Callable[[str], Any] | None = None) -> Source:
     columns = {str(column): _column_type(dtype) for column, dtype in table.schema().items()}
     _check_names(columns)
-    return Source(table, name, MappingProxyType(columns), rows, engine)
+    return Source(table, name, MappingProxyType(columns), rows, engine, positioned)
 
 
 def _column_type(dtype: Any) -> ColumnType:

@@ -87,15 +87,31 @@ def cells_of(
     between: tuple[float, float] | Mapping[str, tuple[float, float]],
     bins: Mapping[str, Sequence[float]],
     n: int,
+    *,
+    population: bool = False,
 ) -> tuple[Cell, ...]:
-    """The cells of a composition with the ranges of their counts, made as narrow as the total n allows."""
+    """The cells of a composition with the ranges of their counts, made as narrow as the total n allows.
+
+    Of a population the ranges are shares, and a table's counts can be anything: from 0 to n.
+    """
+    cells = _ranged_cells(composition, between, bins, n)
+    if population:
+        return tuple(Cell(cell.name, cell.condition, 0, n) for cell in cells)
+    return _narrowed(cells, n)
+
+
+def _ranged_cells(
+    composition: Composition,
+    between: tuple[float, float] | Mapping[str, tuple[float, float]],
+    bins: Mapping[str, Sequence[float]],
+    n: int,
+) -> Sequence[Cell]:
     if composition.condition is not None:
         if isinstance(between, Mapping):
             raise QueryError(f"between: {composition.kind} takes one range [low, high]. Got ranges for cells.")
         low, high = _counts(composition.kind, between, n)
         named = str(composition.condition)
-        pair = (Cell(named, composition.condition, low, high), Cell(OTHER, None, n - high, n - low))
-        return _narrowed(pair, n)
+        return (Cell(named, composition.condition, low, high), Cell(OTHER, None, n - high, n - low))
     if not isinstance(between, Mapping):
         raise QueryError(f"between: {composition.text} takes a range for each cell, as in {{F: [25%, 40%], M: [60%, 75%]}}.")
     cells = []
@@ -105,7 +121,7 @@ def cells_of(
         low, high = _counts("share", ends, n)
         cells.append(Cell(name, None if name == OTHER else _cell_condition(composition, name, bins), low, high))
     _require_crossed(composition, tuple(between), bins)
-    return _narrowed(sorted(cells, key=lambda cell: cell.condition is None), n)
+    return sorted(cells, key=lambda cell: cell.condition is None)
 
 
 def _counts(kind: Kind, ends: tuple[float, float], n: int) -> tuple[int, int]:

@@ -70,6 +70,8 @@ class Secret(FrozenModel):
             raise ValueError("needs secret (of this table) or parameter (of the population), one of them.")
         if self.composition is None:
             self._require_linear()
+        elif self.parameter is not None and self.composition.kind == "count":
+            raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
         elif self.between is None or self.within is not None:
             raise ValueError(f"{self.text} needs between and takes no within.")
         return self
@@ -128,7 +130,7 @@ class Secret(FrozenModel):
         composition = self.composition
         if composition is None or self.between is None:
             raise QueryError(f"{self.text} is not a composition.")
-        return cells_of(composition, self.between, bins, n)
+        return cells_of(composition, self.between, bins, n, population=self.parameter is not None)
 
     def __str__(self) -> str:
         pairs = [] if self.ends is None else [f"between {self.ends[0]:g} and {self.ends[1]:g}"]

@@ -1,6 +1,6 @@
 """Mechanisms: a problem in, a proved plan out. One module a mechanism, one registry."""
 
 from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.registry import MECHANISMS, Ranking, plan, rank
+from attrpriv.mechanisms.registry import MECHANISMS, Ranking, plan, plan_view_of, rank
 
-__all__ = ["MECHANISMS", "Plan", "Ranking", "plan", "rank"]
+__all__ = ["MECHANISMS", "Plan", "Ranking", "plan", "plan_view_of", "rank"]

@@ -20,7 +20,7 @@ def advice(ranking: Ranking) -> str | None:
     """One line for a ranking in which nothing beats `constant`; None where something does."""
     if not ranking.constant_wins:
         return None
-    goal = ranking.plans[0].columns[0].error.rmse
+    goal = ranking.plans[0].columns[0].error.rmse or 0.0
     ways = []
     nearer = _largest_share(lambda share: _error(_nearer(ranking.problem, share)) <= goal)
     if nearer is not None:
@@ -46,7 +46,7 @@ def _largest_share(enough: Callable[[float], bool]) -> float | None:
 
 def _error(problem: Problem) -> float:
     try:
-        return plan_gaussian(problem).columns[0].error.rmse
+        return plan_gaussian(problem).columns[0].noise.scale
     except Refusal:
         return float("inf")
 

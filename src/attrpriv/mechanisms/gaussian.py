@@ -38,6 +38,8 @@ from attrpriv.noise import granularity
 
 _RESERVE = 0.02
 _OFF_BY = (0.01, 0.02, 0.05, 0.1)
+# Beyond these, the squares and ratios below leave the range of floats.
+_LEAST, _MOST = 1e-30, 1e30
 # Rounding of the closed forms below, on the private side; the certificate re-checks the result.
 _ROUND_UP = 1 + 1e-9
 
@@ -65,7 +67,8 @@ def plan(problem: Problem) -> Plan:
     mu = _distance(problem, budget)
     scales = {c: max(least[c], _need(problem, theta, c, mu)) * _ROUND_UP for c in problem.columns}
     evidence = _evidence(problem, theta, scales, budget)
-    certificate = _certificate(problem, theta, mu, least, scales, evidence, lattice)
+    # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
+    certificate = _certificate(problem, theta, gaussian_mu(budget.epsilon, budget.delta), least, scales, evidence, lattice)
     certificate.verify()
     columns = tuple(_column_plan(problem, evidence, c, scales[c], least[c], mu, clips) for c in problem.columns)
     return Plan(
@@ -97,7 +100,17 @@ def _gaussians(problem: Problem) -> tuple[Gaussian, ...]:
                 f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
                 usage=True,
             )
+        _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
+        _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
+    for secret in problem.secrets:
+        _require_magnitude(f"the widest pair of {secret.text}", [max(secret.gap, _LEAST)])
     return theta
+
+
+def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
+    for number in numbers:
+        if not _LEAST <= number <= _MOST:
+            raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
 
 
 def _budget(problem: Problem, lattice: Recorded, clip_delta: float) -> _Budget:
@@ -108,7 +121,10 @@ def _budget(problem: Problem, lattice: Recorded, clip_delta: float) -> _Budget:
     left = problem.delta - reserve - clip_delta - grid_eta * (1 + math.exp(problem.epsilon))
     delta = left * math.exp(-lam) * (1 - 1e-10)
     if not (epsilon > 0 and delta > 0):
-        raise Refusal(f"the recorded spacing of the values costs more than epsilon {problem.epsilon:g} allows.")
+        raise Refusal(
+            "the recorded spacing of the values and the grid of the noise cost more than "
+            f"epsilon {problem.epsilon:g}, delta {problem.delta:g} allow."
+        )
     return _Budget(epsilon, delta, grid_lambda, grid_eta, lattice.charge, clip_delta, reserve)
 
 

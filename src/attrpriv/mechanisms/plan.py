@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -17,10 +18,25 @@ from pydantic import Field
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel, NonNegative
 from attrpriv.guarantee import Certificate, Guarantee
+from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.noise import add_gaussian, add_laplace
 from attrpriv.queries.query import Query
 
 NoiseKind = Literal["gaussian", "laplace", "none"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The law of an answer around the table's own value: its kind and scale."""
+
+    kind: NoiseKind
+    scale: float
+
+    def reach(self, level: float) -> float:
+        """Half the width of the interval that holds the table's own value with this confidence."""
+        if not 0 < level < 1:
+            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
+        return self.scale * _quantile(self.kind, level)
 
 
 class Noise(FrozenModel):
@@ -33,19 +49,16 @@ class Noise(FrozenModel):
 class Error(FrozenModel):
     """How far an answer will be from the table's own statistic, as far as public facts tell."""
 
-    rmse: NonNegative
-    mean_absolute: NonNegative
-    alpha95: NonNegative
+    rmse: NonNegative | None = Field(description="null: not known before the table is read")
+    mean_absolute: NonNegative | None
+    alpha95: NonNegative | None
     worst: NonNegative | None = Field(default=None, description="a bound that always holds; none where noise is unbounded")
 
     def scaled(self, factor: float) -> Error:
-        worst = None if self.worst is None else self.worst * factor
-        return Error(
-            rmse=self.rmse * factor,
-            mean_absolute=self.mean_absolute * factor,
-            alpha95=self.alpha95 * factor,
-            worst=worst,
-        )
+        return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
+
+
+UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
 
 
 class ModelError(FrozenModel):
@@ -80,6 +93,8 @@ class Plan(FrozenModel):
     columns: tuple[ColumnPlan, ...]
     guarantee: Guarantee
     certificate: Certificate
+    view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
+    errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -88,12 +103,14 @@ class Plan(FrozenModel):
         return next(part for part in self.columns if part.column == query.column)
 
     def noise_of(self, query: Query) -> Noise:
-        if query.column is None:
+        if query.column is None or self.view is not None:
             return Noise(kind="none")
         noise = self.of(query).noise
         return Noise(kind=noise.kind, scale=noise.scale * query.weight(self.n))
 
     def error_of(self, query: Query) -> Error:
+        if self.errors:
+            return self.errors[self.queries.index(query)]
         if query.column is None:
             return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
         return self.of(query).error.scaled(query.weight(self.n))
@@ -125,10 +142,10 @@ class Plan(FrozenModel):
 
     def answers(self, averages: Sequence[Fraction]) -> tuple[float, ...]:
         """One noisy answer a query, from the averages of `columns` in order."""
-        self.certificate.verify()
+        self._require_certified()
         if len(averages) != len(self.columns):
             raise CertificateError(f"plan: needs {len(self.columns)} averages. Got {len(averages)}.")
-        if not all(query.plain for query in self.queries):
+        if self.view is not None or not all(query.plain for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
         noisy = {part.column: _noisy(part, average) for part, average in zip(self.columns, averages, strict=True)}
         return tuple(
@@ -136,20 +153,30 @@ class Plan(FrozenModel):
             for query in self.queries
         )
 
-    def interval(self, query: Query, value: float, level: float) -> tuple[float, float]:
-        """Where the table's own statistic lies with this confidence, from the noise alone."""
-        if not 0 < level < 1:
-            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
+    def _require_certified(self) -> None:
+        """The certificate must hold, and the noise drawn must be the noise it counted on."""
+        self.certificate.verify()
+        same = (self.epsilon, self.delta) == (self.certificate.epsilon, self.certificate.delta)
+        covered = [
+            part.centre is not None or self.certificate.covers(part.column, part.noise.kind, part.noise.scale)
+            for part in self.columns
+        ]
+        if not (same and all(covered)):
+            raise CertificateError("plan: must promise and draw what its certificate counted on. Nothing was released.")
+
+    def spread_of(self, query: Query) -> Spread:
+        """The law of an answer around the table's own value."""
         noise = self.noise_of(query)
-        reach = noise.scale * _quantile(noise.kind, level)
-        return value - reach, value + reach
+        return Spread(noise.kind, noise.scale)
 
     def entries(self, chosen: bool) -> list[dict[str, Any]]:
         """One JSON-able entry a query: what `attrpriv plan --json` prints."""
         return [self._entry(query, chosen) for query in self.queries]
 
     def _entry(self, query: Query, chosen: bool) -> dict[str, Any]:
-        parameters = {} if query.column is None else dict(self.of(query).parameters)
+        parameters = {} if query.column is None or self.view is not None else dict(self.of(query).parameters)
+        if self.view is not None:
+            parameters = {"keep": {cell.name: cell.keep for cell in self.view.cells}}
         return {
             "schema_version": self.schema_version,
             "query": query.text,
@@ -172,7 +199,8 @@ class Plan(FrozenModel):
         lines = [f"{self.mechanism}: epsilon {self.epsilon:g}, delta {self.delta:g}, n = {self.n}"]
         for query in self.queries:
             noise, error = self.noise_of(query), self.error_of(query)
-            lines.append(f"{query.text}: {noise.kind} noise {noise.scale:.6g}, expected error {error.rmse:.6g} (rmse)")
+            expected = "known once the view is read" if error.rmse is None else f"{error.rmse:.6g} (rmse)"
+            lines.append(f"{query.text}: {noise.kind} noise {noise.scale:.6g}, expected error {expected}")
         return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"note: {note}" for note in self.notes)])
 
 
@@ -189,7 +217,7 @@ def _noisy(part: ColumnPlan, average: Fraction) -> Fraction:
         average = min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
     if part.noise.kind == "gaussian":
         return add_gaussian(average, part.noise.scale)
-    if part.noise.kind == "laplace":
+    if part.noise.kind == "laplace" and part.clip is not None:
         return add_laplace(average, part.noise.scale)
     raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
 
@@ -211,4 +239,4 @@ def laplace_error(scale: float) -> Error:
     return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
 
 
-__all__ = ["ColumnPlan", "Error", "FrozenDict", "ModelError", "Noise", "Plan", "gaussian_error", "laplace_error"]
+__all__ = ["ColumnPlan", "Error", "FrozenDict", "ModelError", "Noise", "Plan", "Spread", "gaussian_error", "laplace_error"]

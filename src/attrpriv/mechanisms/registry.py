@@ -9,16 +9,19 @@ from typing import Any
 
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
-from attrpriv.mechanisms import gaussian, yardsticks
+from attrpriv.mechanisms import gaussian, subsample, yardsticks
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.view import ViewPlan, plan_view
 
 # In order of simplicity: ties go to the first.
 MECHANISMS: Mapping[str, Callable[[Problem], Plan]] = {
+    "subsample": subsample.plan,
     "group_dp": yardsticks.plan_group_dp,
     "gaussian": gaussian.plan,
     "constant": yardsticks.plan_constant,
 }
+_ANY_QUERY = frozenset({"subsample"})
 _NEVER_CHOSEN = frozenset({"constant"})
 
 
@@ -60,7 +63,7 @@ def rank(problem: Problem) -> Ranking:
     refused: dict[str, Refusal] = {}
     for name, mechanism in MECHANISMS.items():
         try:
-            _require_plain(problem)
+            _require_plain(name, problem)
             plans.append(mechanism(problem))
         except Refusal as refusal:
             refused[name] = refusal
@@ -78,15 +81,25 @@ def plan(problem: Problem, mechanism: str = "auto") -> Plan:
         raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
     refusal = None
     try:
-        _require_plain(problem)
+        _require_plain(mechanism, problem)
         return MECHANISMS[mechanism](problem)
     except Refusal as caught:
         refusal = caught
     raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
 
 
-def _require_plain(problem: Problem) -> None:
-    filtered = [query.text for query in problem.queries if not query.plain]
+def plan_view_of(problem: Problem) -> ViewPlan:
+    """The view that hides the problem's composition, or the reason why there is none."""
+    refusal = None
+    try:
+        return plan_view(problem)
+    except Refusal as caught:
+        refusal = caught
+    raise _refused(f"view: {refusal.reason}", usage=refusal.usage)
+
+
+def _require_plain(mechanism: str, problem: Problem) -> None:
+    filtered = [query.text for query in problem.queries if not query.plain and mechanism not in _ANY_QUERY]
     if filtered:
         raise Refusal(f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs a view.")
 
@@ -96,6 +109,8 @@ def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:
 
 
 def _score(plan: Plan) -> float:
-    """Expected error over all columns, free of units: the mean logarithm of the root mean square."""
-    errors = [part.error.rmse for part in plan.columns]
-    return sum(math.log(max(error, 1e-300)) for error in errors) / max(1, len(errors))
+    """Expected error over all queries, free of units: the mean logarithm of the root mean square; unknown comes last."""
+    errors = [plan.error_of(query).rmse for query in plan.queries]
+    if any(error is None for error in errors):
+        return math.inf
+    return sum(math.log(max(error or 0.0, 1e-300)) for error in errors) / len(errors)

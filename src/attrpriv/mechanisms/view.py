@@ -82,7 +82,7 @@ def plan_view(problem: Problem) -> ViewPlan:
 def _secret(problem: Problem) -> Secret:
     """The one composition that a view can hide."""
     if problem.known_rows > 0:
-        raise Refusal("known_rows: must be 0 for a view; who recognises a few rows reads the counts off how many of them appear.")
+        raise Refusal("known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.")
     compositions = [secret.composition for secret in problem.secrets]
     means = [secret.text for secret, composition in zip(problem.secrets, compositions, strict=True) if composition is None]
     if means:
@@ -157,12 +157,12 @@ def _largest_keep(n: int, share: float, allowed: float) -> int:
 def _statement(secret: Secret, tails: float) -> str:
     if secret.parameter is None:
         return (
-            f"The law of the kept rows is the same for every composition in the range ({secret}): any number of queries and any "
-            "model computed from them reveal nothing about it (epsilon 0, delta 0)"
+            f"The law of the kept rows is the same for every composition in the range ({secret}): any number of queries and "
+            "any model computed from them reveal nothing about it (epsilon 0, delta 0)"
         )
     return (
-        f"The law of the kept rows is the same for every population in the range ({secret}), up to probability {tails:.3g}: any "
-        "number of queries and any model computed from them reveal no more about it"
+        f"The law of the kept rows is the same for every population in the range ({secret}), up to probability {tails:.3g}: "
+        "any number of queries and any model computed from them reveal no more about it"
     )
 
 

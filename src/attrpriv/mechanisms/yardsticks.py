@@ -18,7 +18,7 @@ from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, Laplace
 from attrpriv.mechanisms.plan import ColumnPlan, Error, Noise, Plan, laplace_error
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import common_assumptions, statement
-from attrpriv.noise import granularity
+from attrpriv.noise import GRID_BITS, granularity
 
 _REFERENCE = "docs/theory/yardsticks.md"
 
@@ -60,8 +60,11 @@ def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
     width = (high - low) * (1 + 1e-15)
     if not math.isfinite(width):
         raise Refusal(f"bounds of {column} are too wide for a float.")
-    # The grid of the noise adds one step to the width; 1e-9 covers it and every rounding.
-    scale = width / epsilon * (1 + 1e-9)
+    # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
+    spendable = epsilon * (1 - 1e-9) - 2.0**-GRID_BITS
+    if not spendable > 0:
+        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+    scale = width / spendable
     return LaplaceTerm(column=column, sensitivity=width, scale=scale, granularity=granularity(scale))
 
 
@@ -85,9 +88,9 @@ def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, ce
     """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
     rows = [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
     return Error(
-        rmse=max(row.rmse for row in rows),
-        mean_absolute=max(row.mean_absolute for row in rows),
-        alpha95=max(row.alpha95 for row in rows),
+        rmse=max(row.rmse or 0.0 for row in rows),
+        mean_absolute=max(row.mean_absolute or 0.0 for row in rows),
+        alpha95=max(row.alpha95 or 0.0 for row in rows),
     )
 
 

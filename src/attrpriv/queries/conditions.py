@@ -161,7 +161,7 @@ def _comparison(node: exp.Expression) -> Compare:
     }
     found = operators.get(type(node))
     if found is None:
-        raise QueryError(f"condition: must be {_SUPPORTED}. Got {node.sql(dialect='duckdb')!r}.")
+        raise QueryError(f"condition: must be {_SUPPORTED}. Got {as_sql(node)!r}.")
     left, right = node.this, node.expression
     if isinstance(left, exp.Column):
         return Compare(_column(left), found[0], _value(right))
@@ -173,7 +173,7 @@ def _column(node: exp.Expression) -> str:
 
     bare = isinstance(node, exp.Column) and not any(value for name, value in node.args.items() if name != "this")
     if not bare or not isinstance(node.this, exp.Identifier) or not node.name:
-        raise QueryError(f"condition: must compare a column with a constant. Got {node.sql(dialect='duckdb')!r}.")
+        raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.")
     return str(node.name)
 
 
@@ -186,7 +186,14 @@ def _value(node: exp.Expression) -> Value:
         return bool(node.this)
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else _number(node)
-    raise QueryError(f"condition: must compare a column with a constant. Got {node.sql(dialect='duckdb')!r}.")
+    raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.")
+
+
+def as_sql(node: exp.Expression) -> str:
+    """The text of an expression, to be quoted in a message; sqlglot must not log what it thinks of it."""
+    from sqlglot import ErrorLevel
+
+    return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
 def _number(node: exp.Expression) -> int | float:

@@ -8,10 +8,11 @@ that is accepted means exactly what SQL says it means.
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.conditions import Condition, Join, condition_of
+from attrpriv.queries.conditions import Condition, Join, as_sql, condition_of
 from attrpriv.queries.query import Kind, Query
 
 if TYPE_CHECKING:
@@ -30,6 +31,13 @@ def parse_queries(text: str) -> tuple[Query, ...]:
     >>> [q.text for q in parse_queries("SELECT avg(weight), count(*) FROM data")]
     ['avg(weight)', 'count(*)']
     """
+    if not isinstance(text, str):
+        raise QueryError(f"query: must be text. Got {_shown(text)}.")
+    return _queries(text)
+
+
+@lru_cache(maxsize=256)  # a secret is asked for its column many times while a plan is made
+def _queries(text: str) -> tuple[Query, ...]:
     select = _parse_select(text)
     _refuse_clauses(select, text)
     where = select.args.get("where")
@@ -85,7 +93,7 @@ def _refuse_clauses(select: exp.Select, text: str) -> None:
     from sqlglot import expressions as exp
 
     for name, value in select.args.items():
-        if not value or name in ("expressions", "from", "from_", "kind", "where", "group"):
+        if not value or name in ("expressions", "from", "from_", "where", "group"):
             continue
         raise QueryError(
             f"query: {name.rstrip('s_').replace('_', ' ')} is not supported; ask for {_SUPPORTED}. Got {_shown(text)}."
@@ -142,7 +150,7 @@ def _aggregate(item: exp.Expression, text: str) -> tuple[Kind, str | None]:
         return "avg" if isinstance(item, exp.Avg) else "sum", _column(item, text)
     if isinstance(item, exp.Anonymous) and item.name.lower() == "mean" and len(item.expressions) == 1:
         return "avg", _column_name(item.expressions[0], text)
-    raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(item.sql(dialect='duckdb'))} in {_shown(text)}.")
+    raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(as_sql(item))} in {_shown(text)}.")
 
 
 def _column(item: exp.Avg | exp.Sum, text: str) -> str:

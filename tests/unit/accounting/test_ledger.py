@@ -77,7 +77,7 @@ def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
     with fails(RefusedError, "allows one release call, of any number of queries together. Got a second one."):
         Ledger(path).commit(**RELEASE)
     with fails(RefusedError, "harmless alone can reveal the secret together. Keep the first answer"):
-        Ledger(path).refuse_if_spent()
+        Ledger(path).refuse("release")
     assert Ledger(path).entries() == (entry,)
     assert files(path) == [path.name]
 
@@ -85,7 +85,7 @@ def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
 def test_construction_and_reading_touch_nothing(path: Path) -> None:
     ledger = Ledger(path)
     assert ledger.entries() == ()
-    ledger.refuse_if_spent()
+    ledger.refuse("release")
     assert files(path) == []
     assert Ledger(path / "no" / "directory").entries() == ()
 
@@ -216,7 +216,7 @@ def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> N
 def test_a_changed_entry_is_found(path: Path, statement: str) -> None:
     Ledger(path).commit(**RELEASE)
     edit(path, statement)
-    for use in (Ledger(path).entries, Ledger(path).refuse_if_spent, lambda: Ledger(path).commit(**RELEASE)):
+    for use in (Ledger(path).entries, lambda: Ledger(path).refuse("release"), lambda: Ledger(path).commit(**RELEASE)):
         with fails(RefusedError, "must be as attrpriv wrote it. Got one that was changed or damaged."):
             use()
 

@@ -1,0 +1,129 @@
+"""A policy in English: what is hidden, from whom, who could still learn what, and what to change. No row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.errors import AttrprivError
+from attrpriv.framework import Secret
+from attrpriv.mechanisms.advice import advice
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.policy import Policy
+from attrpriv.session import Session
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Headings, each with its sentences."""
+
+    sections: dict[str, tuple[str, ...]]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema_version": 1, "sections": {name: list(lines) for name, lines in self.sections.items()}}
+
+
+def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
+    """Explain a policy, and how its queries would be answered."""
+    policy = Policy.load(path)
+    sections = {"What is hidden": tuple(_hidden(policy, secret) for secret in policy.protect)}
+    sections["From whom"] = _adversary(policy)
+    compositions = [secret for secret in policy.protect if secret.composition is not None]
+    with Session(policy=policy) as session:
+        if compositions:
+            sections["The view"] = _view(session)
+        if queries or policy.release:
+            sections["How it is answered"], sections["What to change"] = _answered(session, queries)
+    sections["Who could still learn what"] = _not_hidden(policy, bool(compositions))
+    return Explanation({name: lines for name, lines in sections.items() if lines})
+
+
+def _hidden(policy: Policy, secret: Secret) -> str:
+    strength = f"an answer changes the odds between two such values by at most a factor e^{policy.epsilon:g}"
+    failing = f", except with probability {policy.delta:g}" if policy.delta else ""
+    if secret.composition is not None:
+        owner = "of the population behind the table" if secret.parameter else "of this table"
+        return f"{secret.text} {owner}: every composition in the stated range looks the same in the view."
+    if secret.within is None:
+        pairs = f"any two values of {secret.text} between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
+    else:
+        where = f" between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
+        pairs = f"any two values of {secret.text}{where} that are at most {secret.within:,g} apart"
+    return f"{pairs} look alike: {strength}{failing}."
+
+
+def _adversary(policy: Policy) -> tuple[str, ...]:
+    lines = []
+    for gaussian in policy.assume:
+        lines += _gaussian_lines(gaussian)
+    if policy.known_rows:
+        lines.append(f"They may know up to {policy.known_rows:.4g} of the rows, completely or in part.")
+    else:
+        lines.append("They know no single row of the table.")
+    return tuple(lines)
+
+
+def _gaussian_lines(gaussian: Gaussian) -> list[str]:
+    t = gaussian.tolerance
+    lines = [f"Whoever believes that rows are independent and jointly normal in {', '.join(gaussian.columns)}."]
+    lines.append(
+        f"They may know every standard deviation to within {t.sd:.3g} of itself and every mean to within {t.mean:.3g} sd."
+    )
+    if t.slope is not None:
+        lines.append(f"They may know every regression slope to within {t.slope:.3g} of itself.")
+    else:
+        lines.append(f"They may know every correlation to within {t.correlation:.3g}.")
+    return lines
+
+
+def _view(session: Session) -> tuple[str, ...]:
+    try:
+        plan: ViewPlan = session.view_plan()
+    except AttrprivError as error:
+        return (f"No view can be drawn: {error}",)
+    kept = "; ".join(f"{cell.keep:,} rows of {cell.name}" for cell in plan.cells)
+    return (
+        f"It keeps {kept}: numbers fixed by the policy, not by the table.",
+        "Any number of queries on it, and any model trained on it, tell nothing about the composition.",
+        *plan.notes,
+    )
+
+
+def _answered(session: Session, queries: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    ranking = session.rank(queries)
+    if ranking.chosen is None:
+        return (str(ranking.error()),), ()
+    lines = [_answer_line(ranking.chosen, k) for k in range(len(ranking.chosen.queries))]
+    told = advice(ranking)
+    return (*lines, *ranking.chosen.notes), (() if told is None else (told[0].upper() + told[1:],))
+
+
+def _answer_line(plan: Plan, k: int) -> str:
+    query = plan.queries[k]
+    noise, error = plan.noise_of(query), plan.error_of(query)
+    if plan.view is not None:
+        return f"{query.text} is computed from the view; no noise is added."
+    if noise.kind == "none":
+        return f"{query.text} is public."
+    off = f"expect to be off by {error.rmse:.4g}"
+    return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({plan.mechanism}); {off}."
+
+
+def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:
+    lines = ["Single persons are not protected: an answer may tell something about one row."]
+    if view:
+        lines += [
+            "Whoever recognises some persons of the view can estimate the composition from how many of them are in it.",
+            "Means of numeric columns are not hidden by a view, only how rows fall into cells.",
+        ]
+    if len(policy.protect) > 1:
+        lines.append("Each secret is hidden on its own; a relation between two secrets is not.")
+    if policy.assume:
+        lines.append("Whoever knows the law of the rows better than the tolerance says can learn more than the promise.")
+        lines.append("Properties of columns that are not named under protect are not hidden at all.")
+    lines.append("Whoever learns the same statistic elsewhere, or another release about this table, learns more.")
+    return tuple(lines)
