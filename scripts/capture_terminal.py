@@ -52,7 +52,7 @@ def capture(command: Sequence[str], columns: int = COLUMNS) -> str:
 
 def _read_all(descriptor: int) -> bytes:
     """Everything up to the end; Linux reports the end of a pseudo-terminal as an error."""
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = os.read(descriptor, 65536)

@@ -8,82 +8,128 @@ certificate depends on the table's values.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework.model import FrozenModel, NonNegative
+from attrpriv.framework.model import Finite, FrozenModel, NonNegative
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # Everything below is recomputed in floats from stored floats; this covers their rounding, on the private side.
 _ROUND_UP = 1 + 1e-12
 
 
-class GaussianTerm(FrozenModel):
-    """One column's average as seen from one secret: shift of its mean, credited variance of the data, noise."""
-
-    column: str
-    slope: NonNegative
-    shift: NonNegative
-    credited_variance: NonNegative
-    noise_scale: NonNegative
+Vector = tuple[Finite, ...]
+Rows = tuple[Vector, ...]
 
 
 class GaussianCheck(FrozenModel):
-    """The worst distribution for one secret: all averages released together."""
+    """The worst distribution for one secret: how the averages move with it, and the spread they surely have by themselves.
+
+    Two values of the secret that must look alike move the averages by `shifts` times a vector of length at most 1; `credited`
+    is a covariance matrix that the averages given the secret have at least.
+    """
 
     secret: str
     theta: int
-    gap: NonNegative
-    terms: tuple[GaussianTerm, ...]
-
-    def distance(self) -> float:
-        """The distance of the two output laws in standard deviations, rounded up."""
-        if len(self.terms) > 1 and any(term.credited_variance > 0 for term in self.terms):
-            raise CertificateError("certificate: the data's own variance may be credited to a single average only.")
-        distances = []
-        for term in self.terms:
-            shift = max(term.shift, term.slope * self.gap)
-            if shift == 0:
-                continue
-            spread = math.hypot(math.sqrt(term.credited_variance), term.noise_scale)
-            if not spread > 0:
-                raise CertificateError(f"certificate: {term.column} moves with {self.secret} and has no noise.")
-            distances.append(shift / spread)
-        return math.hypot(*distances) * _ROUND_UP
+    shifts: Rows
+    credited: Rows
 
 
 class GaussianEvidence(FrozenModel):
     """Equal-variance Gaussian outputs, plus every charge that is not the calibration itself."""
 
     kind: Literal["gaussian"] = "gaussian"
+    columns: tuple[str, ...]
+    independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
+    factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
     checks: tuple[GaussianCheck, ...]
     grid_lambda: float = Field(ge=0)
     lattice_lambda: float = Field(ge=0)
     grid_eta: float = Field(ge=0)
+    shape_lambda: float = Field(default=0.0, ge=0)
+    shape_eta: float = Field(default=0.0, ge=0)
     clip_delta: float = Field(ge=0)
+    fit_delta: float = Field(default=0.0, ge=0)
     reserve: float = Field(ge=0)
 
     def delta(self, epsilon: float) -> float:
         """The delta reached at `epsilon`, from above."""
-        lam = self.grid_lambda + self.lattice_lambda
+        lam = self.grid_lambda + self.lattice_lambda + self.shape_lambda
         inner = epsilon - 2 * lam
         if not inner >= 0:
             return 1.0
         # Rounded down, because a smaller epsilon inside can only raise delta.
         inner = max(0.0, inner * (1 - 1e-15) - 1e-300)
-        worst = max((gaussian_delta_upper(inner, check.distance()) for check in self.checks), default=0.0)
-        lattice = math.exp(lam) * worst + self.grid_eta * (1 + math.exp(epsilon))
-        return (lattice + self.clip_delta + self.reserve) * _ROUND_UP
+        worst = gaussian_delta_upper(inner, self.distance())
+        close = math.exp(lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
+        return (close + self.clip_delta + self.fit_delta + self.reserve) * _ROUND_UP
 
     def distance(self) -> float:
-        return max((check.distance() for check in self.checks), default=0.0)
+        """The largest distance of two output laws, in standard deviations, rounded up."""
+        return max((self.distance_of(check) for check in self.checks), default=0.0)
+
+    def distance_of(self, check: GaussianCheck) -> float:
+        """sqrt of the largest eigenvalue of shifts' (credited + noise)^-1 shifts, rounded up."""
+        if len(self.columns) == 1 and len(check.shifts[0]) == 1:
+            return self._scalar_distance(check)
+        return matrix_distance(check.shifts, self._spread(check)) * _ROUND_UP
+
+    def _scalar_distance(self, check: GaussianCheck) -> float:
+        shift, credited = abs(check.shifts[0][0]), check.credited[0][0]
+        if not credited >= 0:
+            raise CertificateError("certificate: a credited variance must not be negative.")
+        common = math.hypot(*self.factor[0]) if self.factor else 0.0
+        spread = math.hypot(math.sqrt(credited), self.independent[0], common)
+        if shift and not spread > 0:
+            raise CertificateError(f"certificate: {self.columns[0]} moves with {check.secret} and has no noise.")
+        return shift / spread * _ROUND_UP if shift else 0.0
+
+    def _spread(self, check: GaussianCheck) -> NDArray[np.float64]:
+        """The covariance of the released averages given the secret, from below."""
+        import numpy as np
+
+        credited = np.array(check.credited, dtype=np.float64)
+        scale = np.sqrt(np.maximum(np.diag(credited), 1e-300))
+        if np.linalg.eigvalsh(credited / np.outer(scale, scale))[0] < -1e-9:
+            raise CertificateError("certificate: a credited covariance must be semidefinite.")
+        spread = credited + np.diag(np.array(self.independent) ** 2)
+        if self.factor:
+            factor = np.array(self.factor, dtype=np.float64)
+            spread = spread + factor @ factor.T
+        return np.asarray(spread, dtype=np.float64)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
-        """Whether noise of this kind and scale on this column is what every check counted on."""
-        noises = [{term.column: term.noise_scale for term in check.terms} for check in self.checks]
-        return kind == "gaussian" and bool(noises) and all(noise.get(column) == scale for noise in noises)
+        """Whether noise of this kind and scale on this column alone is what was counted on."""
+        own = dict(zip(self.columns, self.independent, strict=True))
+        return kind == "gaussian" and own.get(column) == scale
+
+
+def matrix_distance(shifts: Sequence[Sequence[float]], spread: NDArray[np.float64]) -> float:
+    """sqrt(lambda_max(B' S^-1 B)), with the rounding of the solution added: S is first scaled to a unit diagonal."""
+    import numpy as np
+
+    moved = np.array(shifts, dtype=np.float64)
+    if not moved.any():
+        return 0.0
+    scale = np.sqrt(np.diag(spread))
+    if not (np.isfinite(spread).all() and np.isfinite(moved).all() and (scale > 0).all()):
+        raise CertificateError("certificate: an average that moves with a secret has no spread.")
+    unit, b = spread / np.outer(scale, scale), moved / scale[:, None]
+    least = float(np.linalg.eigvalsh(unit)[0]) - 1e-13 * len(scale)
+    if not least > 0:
+        raise CertificateError("certificate: the spread of the averages is singular in some direction.")
+    solved = np.linalg.solve(unit, b)
+    residue = float(np.linalg.norm(b - unit @ solved) * np.linalg.norm(b)) / least
+    gram = b.T @ solved
+    largest = float(np.linalg.eigvalsh((gram + gram.T) / 2)[-1])
+    return math.sqrt(max(0.0, largest) * (1 + 1e-12) + residue)
 
 
 class LaplaceTerm(FrozenModel):
@@ -99,6 +145,7 @@ class LaplaceEvidence(FrozenModel):
     """Pure epsilon by sensitivity: any table against any other."""
 
     kind: Literal["laplace"] = "laplace"
+    epsilon: float | None = Field(default=None, description="the budget, where it is not the certificate's own")
     terms: tuple[LaplaceTerm, ...]
 
     def delta(self, epsilon: float) -> float:
@@ -176,6 +223,7 @@ class Certificate(FrozenModel):
     epsilon: float = Field(ge=0)
     delta: float = Field(ge=0, lt=1)
     evidence: Evidence
+    individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
     assumes: tuple[str, ...]
     exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
     gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
@@ -194,6 +242,9 @@ class Certificate(FrozenModel):
         try:
             # A copy made with changed numbers has not been validated.
             stored = type(self).model_validate(self.model_dump(warnings=False))
+            rows = stored.individuals
+            if rows is not None and (rows.epsilon is None or rows.delta(rows.epsilon) > 0):
+                return math.nan
             return stored.evidence.delta(stored.epsilon)
         except (ValidationError, UsageError, ArithmeticError):
             return math.nan
@@ -206,9 +257,11 @@ class Certificate(FrozenModel):
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
         if isinstance(self.evidence, GaussianEvidence):
-            lines += [
-                f"worst for {c.secret}: outputs {c.distance():.6g} standard deviations apart" for c in self.evidence.checks
-            ]
+            for check in self.evidence.checks:
+                apart = self.evidence.distance_of(check)
+                lines.append(f"worst for {check.secret}: outputs {apart:.6g} standard deviations apart")
+        if self.individuals is not None:
+            lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
         if not self.exact:
             lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
         return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])

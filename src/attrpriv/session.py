@@ -168,8 +168,15 @@ class Session:
 
     def _open(self) -> Source:
         self._require_same_process()
+        failure: DataError | None = None
         if self._source is None:
-            self._source = open_table(self._data)
+            try:
+                self._source = open_table(self._data)
+            except DataError as error:
+                failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
+        if failure is not None:
+            raise failure
+        assert self._source is not None
         return self._source
 
     def _public_facts(self) -> tuple[int, Mapping[str, str]]:
@@ -191,7 +198,10 @@ class Session:
         if queries is None:
             asked += self.policy.queries()
         else:
-            for item in queries if isinstance(queries, list | tuple) else [queries]:
+            listed = [queries] if isinstance(queries, str | Query) else queries
+            if not isinstance(listed, Sequence):
+                raise QueryError(f"query: must be text, a Query, or a list of these. Got a {type(queries).__name__}.")
+            for item in listed:
                 asked += [item] if isinstance(item, Query) else parse_queries(item)
         if not asked:
             raise QueryError("query: there must be one, in the call or under release in the policy. Got none.")
@@ -220,7 +230,7 @@ def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[st
     if not types:
         return
     asked = [query.column for query in queries if query.column is not None]
-    secrets = [secret.column for secret in policy.protect if secret.composition is None]
+    secrets = [column for secret in policy.protect if secret.composition is None for column in secret.columns]
     declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.identifiers]
     declared += [column for secret in policy.protect for column in secret.columns]
     for column in dict.fromkeys((*asked, *secrets, *declared)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import subprocess
 import sys
@@ -15,7 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
+from typer.testing import CliRunner
 
+import attrpriv as package
+from attrpriv.cli.app import app
 from attrpriv.policy.strict_yaml import dump_strict
 
 ROWS = 400
@@ -91,16 +95,38 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def attrpriv(*arguments: str | Path, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user does: in its own process, into pipes."""
-    code = "import sys; sys.argv[0] = 'attrpriv'; from attrpriv.cli import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=120,
-        check=False,
-    )
+def environment(**changes: str) -> dict[str, str]:
+    """This process's environment, in which a process elsewhere finds the package under test."""
+    source = str(Path(package.__file__).resolve().parents[1])
+    paths = [source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **changes}
+
+
+def attrpriv(*arguments: str | Path, folder: Path, first: str = "", **changes: str) -> subprocess.CompletedProcess[bytes]:
+    """Run the command as a user does: in its own process, into pipes; `first` is Python to run before."""
+    code = f"import sys; sys.argv[0] = 'attrpriv'\nimport attrpriv.cli.app as app\n{first}\napp.main()"
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, cwd=folder, env=environment(**changes), capture_output=True, timeout=120, check=False)
+
+
+class Said:
+    """What one command, run in this process, printed; and its exit code."""
+
+    def __init__(self, *arguments: str) -> None:
+        done = CliRunner().invoke(app, list(arguments))
+        self.out, self.err, self.code = done.stdout, done.stderr, done.exit_code
+        if done.exception is not None and not isinstance(done.exception, SystemExit):
+            raise done.exception
+
+    @property
+    def json(self) -> Any:
+        """The one document on stdout."""
+        return json.loads(self.out)
+
+    @property
+    def complaint(self) -> str:
+        """The one line on stderr."""
+        assert self.err.startswith("attrpriv: ")
+        assert self.err.endswith("\n")
+        assert self.err[:-1].isprintable()
+        return self.err[10:-1]

@@ -8,7 +8,7 @@ member of the class, no secret and no pair of its values shows more than the pro
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import mpmath
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem, Secret
+from attrpriv.mechanisms import Plan
 
 Matrix = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ _PANELS = 64
 
 def exact_delta(epsilon: float, mu: float, digits: int = 60) -> mpmath.mpf:
     """D(epsilon, mu) in many digits; `epsilon` and `mu` are taken as the floats they are."""
-    with mpmath.workdps(digits + int(2 * abs(math.log10(mu))) + int(epsilon)):
+    with mpmath.workdps(digits + 2 * int(abs(math.log10(mu)))):
         eps, m = mpmath.mpf(epsilon), mpmath.mpf(mu)
         return mpmath.ncdf(m / 2 - eps / m) - mpmath.exp(eps) * mpmath.ncdf(-m / 2 - eps / m)
 
@@ -111,7 +112,7 @@ def members(problem: Problem, gaussian: Gaussian, rng: np.random.Generator, coun
     A random point of the box that is not a distribution, or breaks a constraint, is pulled towards the centre until it is one.
     """
     queries = problem.columns
-    secrets = tuple(dict.fromkeys(secret.column for secret in problem.secrets))
+    secrets = tuple(dict.fromkeys(column_of(secret) for secret in problem.secrets))
     centre = stated(gaussian)
     yield centre
     for _ in range(count):
@@ -153,7 +154,14 @@ def _moved(gaussian: Gaussian, centre: Moments, queries: Sequence[str], sd_moves
     return Moments(centre.columns, sd, correlation)
 
 
-def separation(problem: Problem, moments: Moments, secret: Secret, noise: Mapping[str, float]) -> float:
+def drawn_noise(plan: Plan) -> Matrix:
+    """The covariance of the noise that a Gaussian plan draws: each average's own, and what is common to them."""
+    own = np.diag([part.independent**2 for part in plan.columns])
+    common = np.array(plan.factor) if plan.factor else np.zeros((len(plan.columns), 1))
+    return np.asarray(own + common @ common.T, dtype=np.float64)
+
+
+def separation(problem: Problem, moments: Moments, secret: Secret, noise: Matrix) -> float:
     """The Mahalanobis distance of the two joint laws of the released averages, given two values of one secret.
 
     Column means of independent normal rows are jointly normal with covariance V/n; the rows an adversary knows add nothing to
@@ -162,17 +170,21 @@ def separation(problem: Problem, moments: Moments, secret: Secret, noise: Mappin
     columns = [moments.columns.index(column) for column in problem.columns]
     if not columns:
         return 0.0
-    g = moments.columns.index(secret.column)
+    g = moments.columns.index(column_of(secret))
     covariance = moments.covariance()
     gain = covariance[columns, g] / covariance[g, g]
     left = (problem.n - math.floor(problem.known_rows * problem.n + 1e-9)) / problem.n**2
     conditional = (covariance[np.ix_(columns, columns)] - np.outer(gain, covariance[g, columns])) * left
     shift = gain * gap_of_mean(secret, problem.n)
-    spread = np.array([noise[column] for column in problem.columns])
-    # In units of the noise the matrix is identity plus a semidefinite one: safe to invert whatever the columns' units are.
-    whitened = conditional / np.outer(spread, spread) + np.eye(len(columns))
-    direction = shift / spread
-    return float(math.sqrt(max(0.0, direction @ np.linalg.solve(whitened, direction))))
+    scale = np.sqrt(np.diag(conditional + noise))
+    unit = (conditional + noise) / np.outer(scale, scale)
+    direction = shift / scale
+    return float(math.sqrt(max(0.0, direction @ np.linalg.solve(unit, direction))))
+
+
+def column_of(secret: Secret) -> str:
+    """The column of `mean(x)` or `sum(x)`."""
+    return secret.text.partition("(")[2].removesuffix(")")
 
 
 def gap_of_mean(secret: Secret, n: int) -> float:
@@ -183,7 +195,7 @@ def gap_of_mean(secret: Secret, n: int) -> float:
     return min(gaps) / (n if secret.text.startswith("sum(") else 1)
 
 
-def worst_delta(problem: Problem, noise: Mapping[str, float], seed: int, count: int = 40) -> float:
+def worst_delta(problem: Problem, noise: Matrix, seed: int, count: int = 40) -> float:
     """The largest hockey-stick that this noise leaves, over members of the class and secrets."""
     rng = np.random.default_rng(seed)
     worst = 0.0

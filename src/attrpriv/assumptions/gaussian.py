@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
@@ -30,8 +30,40 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from attrpriv.assumptions.fit import PublicTable
+
 # An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
 _PSD_SLACK = 1e-9
+
+
+class Shape(FrozenModel):
+    """How far from normal the averages' laws may be: within a factor e^lambda, up to probability eta, both ways."""
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+    lambda_: NonNegative = Field(alias="lambda", description="the largest log ratio of the densities")
+    eta: Annotated[Finite, Field(ge=0, lt=1)] = Field(description="the probability that is left out of that")
+
+
+def _sha256(text: str) -> str:
+    if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
+        raise ValueError(f"must be a SHA-256 in 64 hexadecimal digits. Got {text[:80]!r}.")
+    return text
+
+
+class FittedRecord(FrozenModel):
+    """From which public records the moments and their tolerance were fitted, and how sure the box is to contain the truth."""
+
+    rows: Annotated[int, Field(strict=True, ge=3)] = Field(description="number of public rows")
+    digest: Annotated[str, AfterValidator(_sha256)] = Field(description="SHA-256 of the public table's columns")
+    confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = Field(description="probability that the box contains the truth")
+
+    @property
+    def risk(self) -> float:
+        """The probability that the box misses the truth; exact in floats."""
+        return 1 - self.confidence
+
+    def __str__(self) -> str:
+        return f"fitted on {self.rows} public rows (digest {self.digest[:16]}), confidence {self.confidence!r}"
 
 
 class Tolerance(FrozenModel):
@@ -42,6 +74,8 @@ class Tolerance(FrozenModel):
     slope: NonNegative | None = Field(default=None, description="of each regression slope, relative")
     correlation: NonNegative | None = Field(default=None, description="of each correlation, absolute; instead of slope")
 
+    shape: Shape | None = Field(default=None, description="how far from normal laws may be; without it: exactly normal")
+
     @model_validator(mode="after")
     def _one_of_slope_and_correlation(self) -> Tolerance:
         if (self.slope is None) == (self.correlation is None):
@@ -50,7 +84,7 @@ class Tolerance(FrozenModel):
         return self
 
     def __str__(self) -> str:
-        if not (self.mean or self.sd or self.slope or self.correlation):
+        if not (self.mean or self.sd or self.slope or self.correlation or self.shape):
             return "tolerance 0: every stated moment is taken as exact"
         shape = f"slope {self.slope:g}" if self.slope is not None else f"correlation {self.correlation:g}"
         return f"tolerance mean {self.mean:g} sd, sd {self.sd:g}, {shape}"
@@ -99,6 +133,25 @@ class Gaussian(Assumption):
     tolerance: Annotated[Tolerance, BeforeValidator(_read_tolerance, json_schema_input_type=Tolerance | Literal[0])] = Field(
         description="how far the truth may be from these moments; a mapping, or 0"
     )
+    fitted: FittedRecord | None = Field(default=None, description="written by `attrpriv fit`: the public records behind it")
+
+    @classmethod
+    def fit(
+        cls,
+        table: PublicTable,
+        *,
+        confidence: float,
+        columns: Sequence[str] | None = None,
+        sensitive: Sequence[str] | None = None,
+        queries: Sequence[str] | None = None,
+    ) -> Gaussian:
+        """The assumption that *public* records support: `Gaussian.fit(PublicTable("public.parquet"), ...)`.
+
+        Without `columns`: the sensitive and the query columns. Without `sensitive` or `queries`: every column may be one.
+        """
+        from attrpriv.assumptions.fit import fit_table
+
+        return fit_table(table, columns=columns, sensitive=sensitive, queries=queries, confidence=confidence).gaussian
 
     @field_validator("correlation")
     @classmethod
@@ -171,7 +224,8 @@ class Gaussian(Assumption):
         return pairs[f"{first}~{second}"] if f"{first}~{second}" in pairs else pairs[f"{second}~{first}"]
 
     def __str__(self) -> str:
-        return f"gaussian rows ({', '.join(self.columns)}); {self.tolerance}"
+        origin = "" if self.fitted is None else f"; {self.fitted}"
+        return f"gaussian rows ({', '.join(self.columns)}); {self.tolerance}{origin}"
 
 
 def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:

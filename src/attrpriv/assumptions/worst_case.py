@@ -113,16 +113,17 @@ def least_joint_residual(gaussian: Gaussian, queries: Sequence[str], secret: str
 
 def _partial(gaussian: Gaussian, first: str, second: str, secret: str) -> tuple[float, float]:
     """Centre and half-width of the interval of rho_12 - rho_1g rho_2g over the box."""
-    low, high = (1.0, 1.0) if first == second else _correlation_range(gaussian, first, second)
-    a, b = _correlation_range(gaussian, first, secret)
-    c, d = _correlation_range(gaussian, second, secret)
+    low, high = (1.0, 1.0) if first == second else correlation_range(gaussian, first, second)
+    a, b = correlation_range(gaussian, first, secret)
+    c, d = correlation_range(gaussian, second, secret)
     products = (a * c, a * d, b * c, b * d)
     squares = (0.0 if a <= 0 <= b else min(a * a, b * b), max(a * a, b * b))
     least, most = squares if first == second else (min(products), max(products))
     return (low - most + high - least) / 2, (high - low + most - least) / 2
 
 
-def _correlation_range(gaussian: Gaussian, first: str, second: str) -> tuple[float, float]:
+def correlation_range(gaussian: Gaussian, first: str, second: str) -> tuple[float, float]:
+    """The least and the largest correlation of two columns in the box."""
     rho = gaussian.correlation_of(first, second)
     if gaussian.tolerance.slope is None:
         reach = gaussian.tolerance.correlation or 0.0

@@ -6,7 +6,9 @@ as (lambda, eta): if both laws of a pair are within a factor e^lambda of their i
 
 1. *The grid of the noise*, r = granularity / scale <= 2^-32. An output cell holds, for each table, the noise's mass at a point
    that lies within one step of every point of the cell, so its ratio to the ideal mass is at most exp(T r + r^2) while the
-   noise stays within T scales: lambda = T r + r^2, eta = 2 exp(-T^2/2) with T = 37.
+   noise stays within T scales: lambda = T r + r^2, eta = 2 exp(-T^2/2) with T = 37. Noise common to several averages is drawn
+   on a grid of 2^-34 standard deviations or finer, so fine that it moves no average by more than a quarter of a step: that
+   makes 1.25 steps of the one, and the same charge once for each of its coordinates.
 2. *The grid of the data*: with spacing h, an average lies on h Z / n. By Poisson summation the masked law has its ideal
    density times 1 +- x, x = (1 + 2q/(1-q))^k - 1, q = exp(-2 pi^2 e), for k averages, where e is the effective variance
    v s^2/(v + s^2) in units of (h/n)^2: lambda = -log(1 - x).
@@ -20,12 +22,17 @@ from attrpriv.errors import UsageError
 
 _TAIL = 37.0
 _GRID_RATIO = 2.0**-32
+_COMMON_RATIO = 2.0**-34
 
 
 def grid_charge(columns: int) -> tuple[float, float]:
-    """(lambda, eta) for drawing the noise of this many columns on its grid."""
-    _lambda = columns * (_TAIL * _GRID_RATIO + _GRID_RATIO**2)
-    return _lambda * (1 + 1e-12), columns * 2.2 * math.exp(-(_TAIL**2) / 2)
+    """(lambda, eta) for drawing the noise of this many columns on its grid; of several, with noise common to them."""
+    steps = 1.0 if columns == 1 else 1.25
+    reach = steps * _GRID_RATIO
+    own = columns * (_TAIL * reach + reach**2)
+    common = 0.0 if columns == 1 else columns * (_TAIL * _COMMON_RATIO + _COMMON_RATIO**2)
+    draws = columns if columns == 1 else 2 * columns
+    return (own + common) * (1 + 1e-12), draws * 2.2 * math.exp(-(_TAIL**2) / 2)
 
 
 def lattice_lambda(effective_variance: float, columns: int) -> float:

@@ -114,6 +114,9 @@ def root(
 @app.command()
 def init(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A Parquet or CSV file.", show_default=False)],
+    template: Annotated[
+        str, typer.Option("--template", help="school (hide a mean), hospital (a share), survey (a mix).")
+    ] = "school",
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
@@ -122,7 +125,7 @@ def init(
     from attrpriv.cli.starter import write_starter
 
     with guarded(as_json):
-        written = write_starter(data, out, force)
+        written = write_starter(data, out, force, template)
         if as_json:
             _print_json(written.to_json())
         else:
@@ -214,11 +217,12 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
 
 
 @app.command()
-def schema() -> None:
-    """The JSON Schema of a policy file, for editors."""
+def schema(as_json: AsJson = False) -> None:
+    """The JSON Schema of a policy file, for editors (JSON in any case)."""
     from attrpriv.policy import Policy
 
-    _print_json(Policy.schema_document())
+    with guarded(as_json=True):
+        _print_json(Policy.schema_document())
 
 
 @app.command()

@@ -61,7 +61,10 @@ def _adversary(policy: Policy) -> tuple[str, ...]:
     for gaussian in policy.assume:
         lines += _gaussian_lines(gaussian)
     if policy.known_rows:
-        lines.append(f"They may know up to {policy.known_rows:.4g} of the rows, completely or in part.")
+        lines.append(
+            f"They may know up to {policy.known_rows:.4g} of the rows: whole rows, or their entries of the query and the "
+            "sensitive columns; not other combinations of entries."
+        )
     else:
         lines.append("They know no single row of the table.")
     return tuple(lines)

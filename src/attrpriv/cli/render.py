@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from attrpriv.mechanisms.advice import advice
@@ -45,7 +45,17 @@ def console(*, stderr: bool = False) -> Console:
 
 def complain(message: str) -> None:
     """One line, whatever the width of the terminal."""
-    sys.stderr.write(f"attrpriv: {' '.join(message.split())}\n")
+    sys.stderr.write(f"attrpriv: {printable(' '.join(message.split()))}\n")
+
+
+def printable(text: str) -> str:
+    """The text without anything that a terminal would obey: a column may be called `\\x1b[2J`."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def escape(text: str) -> str:
+    """A name or a sentence as it is, in Rich's markup."""
+    return escape_markup(printable(text))
 
 
 @contextmanager

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError, UsageError
+from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.queries.query import quoted
 
 _NUMBERS = ("integer", "boolean", "decimal", "float")
 
@@ -24,13 +27,15 @@ class Starter:
         return {"schema_version": 1, "path": str(self.path), "policy": self.text, "types_by_sample": self.sniffed}
 
 
-def write_starter(data: Path, out: Path | None, force: bool) -> Starter:
+def write_starter(data: Path, out: Path | None, force: bool, template: str = "school") -> Starter:
     """Write the starter policy beside the table, or where told."""
+    if template not in _TEMPLATES:
+        raise UsageError(f"template: must be one of {', '.join(_TEMPLATES)}. Got {template!r}.")
     source = open_table(data)
     path = data.with_suffix(".yaml") if out is None else out
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
-    text = starter_text(source, data, path)
+    text = starter_text(source, data, path, template)
     failed = False
     try:
         path.write_text(text, encoding="utf-8")
@@ -41,46 +46,68 @@ def write_starter(data: Path, out: Path | None, force: bool) -> Starter:
     return Starter(path, text, sniffed=source.rows is None)
 
 
-def starter_text(source: Source, data: Path, path: Path) -> str:
-    """The policy's text. Two numeric columns are named as an example; every number in it is to be decided by the owner."""
-    numeric = [name for name, kind in source.columns.items() if kind in _NUMBERS]
-    if len(numeric) < 2:
-        raise DataError(f"data: a policy needs two numeric columns, one to hide and one to publish. Got {len(numeric)}.")
-    hidden, published = numeric[-1], numeric[0]
+def starter_text(source: Source, data: Path, path: Path, template: str = "school") -> str:
+    """The policy's text. Columns are named as an example; every number in it is to be decided by the owner."""
+    hidden, published = _TEMPLATES[template].choose(source.columns)
     same_place = data.resolve().parent == path.resolve().parent
     place = data.name if same_place else str(data.resolve())
     comments = "\n".join(f"#   {_scalar(name)}: {kind}" for name, kind in source.columns.items())
     how = "guessed from a sample of rows" if source.rows is None else "from the file's schema"
     rows = "rows: TODO                     # the number of rows; it becomes public\n" if source.rows is None else ""
-    return _TEMPLATE.format(
-        data=_scalar(place), comments=comments, how=how, rows=rows, hidden=_scalar(f"mean({_quoted(hidden)})"),
-        first=_scalar(published), second=_scalar(hidden), pair=_scalar(f"{published}~{hidden}"),
-        query=_scalar(f"avg({_quoted(published)})"),
-    )  # fmt: skip
+    head = _HEAD.format(data=_scalar(place), comments=comments, how=how, rows=rows)
+    body = _TEMPLATES[template].text.format(
+        mean=_scalar(f"mean({quoted(hidden)})"),
+        share=_scalar(f"share({quoted(hidden)} = 'TODO')"),
+        distribution=_scalar(f"distribution({quoted(hidden)})"),
+        first=_scalar(published),
+        second=_scalar(hidden),
+        pair=_scalar(f"{published}~{hidden}"),
+        query=_scalar(f"avg({quoted(published)})"),
+    )
+    return head + body
 
 
-def _quoted(column: str) -> str:
-    from attrpriv.queries.query import quoted
+def _two_numbers(columns: Mapping[str, str]) -> tuple[str, str]:
+    numeric = [name for name, kind in columns.items() if kind in _NUMBERS]
+    if len(numeric) < 2:
+        raise DataError(f"data: this template needs two numeric columns, one to hide and one to publish. Got {len(numeric)}.")
+    return numeric[-1], numeric[0]
 
-    return quoted(column)
+
+def _category_and_number(columns: Mapping[str, str]) -> tuple[str, str]:
+    words = [name for name, kind in columns.items() if kind in ("text", "boolean")]
+    numeric = [name for name, kind in columns.items() if kind in ("integer", "decimal", "float")]
+    if not words or not numeric:
+        raise DataError("data: this template needs a text or boolean column to hide and a numeric one to publish. Got none.")
+    return words[0], numeric[0]
 
 
 def _scalar(text: str) -> str:
-    from attrpriv.policy.strict_yaml import dump_strict
-
     return dump_strict([text]).strip().removeprefix("- ")
 
 
-_TEMPLATE = """\
-# A starter policy. Each TODO is a decision of yours: replace the word by a number, then run `attrpriv check`.
+_HEAD = """\
+# A starter policy. Each TODO is a decision of yours: replace the word, then run `attrpriv check`.
 # Columns of the table ({how}):
 {comments}
 attrpriv: 1
 data: {data}
 {rows}epsilon: 1.0
+"""
+
+
+@dataclass(frozen=True)
+class _Template:
+    """A policy for one kind of secret, and how to choose the two columns it names."""
+
+    choose: Callable[[Mapping[str, str]], tuple[str, str]]
+    text: str
+
+
+_SCHOOL = """\
 delta: 1e-6
 protect:
-  - secret: {hidden}     # what must stay hidden
+  - secret: {mean}     # what must stay hidden
     between: [TODO, TODO]      # all values in this range must look alike ...
     within: TODO               # ... or only those at most this far apart (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
@@ -99,3 +126,30 @@ assume:                        # what an adversary may know; from other sources,
 release:
   - {query}
 """
+
+_HOSPITAL = """\
+protect:
+  - secret: {share}     # write one of its values instead of TODO
+    between: [TODO, TODO]      # shares such as 25%, 40%; a share outside is an announced failure
+identifiers: []                # columns that name persons, such as a patient number; a view leaves them out
+release:                       # answered from the secret-free view; see also `attrpriv view`
+  - {query}
+"""
+
+_SURVEY = """\
+protect:
+  - secret: {distribution}
+    between:                   # a range of shares for each value of the column
+      TODO-first: [TODO, TODO]
+      TODO-second: [TODO, TODO]
+      other: [TODO, TODO]      # every value not named above
+identifiers: []                # columns that name persons; a view leaves them out
+release:                       # answered from the secret-free view; see also `attrpriv view`
+  - {query}
+"""
+
+_TEMPLATES: Mapping[str, _Template] = {
+    "school": _Template(_two_numbers, _SCHOOL),
+    "hospital": _Template(_category_and_number, _HOSPITAL),
+    "survey": _Template(_category_and_number, _SURVEY),
+}

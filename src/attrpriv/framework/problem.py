@@ -49,6 +49,8 @@ class Problem(FrozenModel):
     composition: FrozenMap[Share] = Field(default_factory=dict)
     known_rows: Annotated[Share, Field(lt=1)] = 0.0
     types: FrozenMap[str] = Field(default_factory=dict)
+    individuals: Positive | None = Field(default=None, description="epsilon of row-level differential privacy on top")
+    accept_fit_risk: bool = False
     policy_digest: str = ""
 
     @property

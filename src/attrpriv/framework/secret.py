@@ -1,16 +1,18 @@
 """A secret and the pairs of its values that must look alike.
 
-    secret      a statistic of this table: mean(x) or sum(x) of a sensitive column, or how many of its rows fall where:
-                count(condition), share(condition), distribution(column, ...)
+    secret      a statistic of this table: mean(x) or sum(x) of a sensitive column or of a linear combination of some; or how
+                many of its rows fall where: count(condition), share(condition), distribution(column, ...); or a list of means
+                and sums that are hidden jointly
     parameter   the same, of the population the table was drawn from (compositions only)
     between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
-    within      w: only values at most w apart must look alike (means and sums)
+    within      w: only values at most w apart must look alike (means and sums; jointly: in Euclidean distance)
 
 Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
@@ -19,8 +21,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from attrpriv.errors import QueryError
 from attrpriv.framework.composition import Cell, Composition, cells_of, parse_composition
 from attrpriv.framework.model import FrozenMap, FrozenModel, Positive, Range
-from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_statistic
+from attrpriv.queries.linear import Linear, parse_linear
 
 
 def _between_form(value: object) -> str:
@@ -42,8 +43,10 @@ class Secret(FrozenModel):
     [25, 60]
     """
 
-    secret: str | None = Field(
-        default=None, description="a statistic of this table", examples=["mean(income)", "share(smoker = 'yes')"]
+    secret: str | tuple[str, ...] | None = Field(
+        default=None,
+        description="a statistic of this table, or a list of means and sums hidden jointly",
+        examples=["mean(income)", "share(smoker = 'yes')"],
     )
     parameter: str | None = Field(default=None, description="instead of secret: the same statistic of the population")
     between: Between | None = Field(
@@ -62,7 +65,7 @@ class Secret(FrozenModel):
         """Read the statistic once and keep its canonical text."""
         if not isinstance(value, Mapping):
             return value
-        return {k: _canonical_text(v) if k in ("secret", "parameter") and isinstance(v, str) else v for k, v in value.items()}
+        return {k: _canonical_value(v) if k in ("secret", "parameter") else v for k, v in value.items()}
 
     @model_validator(mode="after")
     def _bounded(self) -> Secret:
@@ -79,36 +82,53 @@ class Secret(FrozenModel):
     def _require_linear(self) -> None:
         if self.parameter is not None:
             raise ValueError(f"parameter: must be a share or a distribution in this version. Got {self.parameter}.")
-        if isinstance(self.between, Mapping):
-            raise ValueError(f"between: {self.text} takes one range [low, high].")
+        texts = {form.text for form in self.forms}
+        if isinstance(self.between, Mapping) and (len(self.forms) == 1 or set(self.between) != texts):
+            raise ValueError(f"between: {self.text} takes one range [low, high] for each statistic, by its name.")
+        if len(self.forms) > 1 and self.ends is not None:
+            raise ValueError(
+                f"between: statistics hidden jointly take a range each, as in {{{self.forms[0].text}: [low, high]}}."
+            )
+        if len(texts) != len(self.forms):
+            raise ValueError(f"secret: must name different statistics. Got {self.text}.")
         if self.between is None and self.within is None:
             raise ValueError("needs between: [low, high] or within: distance, or both. Got neither.")
 
     @property
     def text(self) -> str:
+        if isinstance(self.secret, tuple):
+            return ", ".join(self.secret)
         return self.secret or self.parameter or ""
 
     @property
     def composition(self) -> Composition | None:
         """What is counted, if the secret is a composition."""
-        return parse_composition(self.text)
+        return None if isinstance(self.secret, tuple) else parse_composition(self.text)
 
     @property
-    def statistic(self) -> Query:
-        """The secret as a mean or sum of a column."""
-        return parse_statistic(self.text)
+    def forms(self) -> tuple[Linear, ...]:
+        """The means and sums that are hidden; several where they are hidden jointly."""
+        return tuple(map(parse_linear, self.secret if isinstance(self.secret, tuple) else (self.text,)))
 
     @property
-    def column(self) -> str:
-        column = self.statistic.column
-        assert column is not None  # parse_statistic returns an average or a sum
-        return column
+    def coefficients(self) -> dict[str, float]:
+        """The combination of columns whose mean or sum is hidden."""
+        return dict(self.forms[0].coefficients)
+
+    @property
+    def single(self) -> str | None:
+        """The column, where the secret is the mean or sum of one column as it is."""
+        if len(self.forms) > 1 or len(self.coefficients) > 1 or next(iter(self.coefficients.values())) != 1:
+            return None
+        return next(iter(self.coefficients))
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The sensitive columns, whatever the kind of secret."""
         composition = self.composition
-        return (self.column,) if composition is None else composition.reads
+        if composition is not None:
+            return composition.reads
+        return tuple(dict.fromkeys(column for form in self.forms for column, _ in form.coefficients))
 
     @property
     def ends(self) -> tuple[float, float] | None:
@@ -122,8 +142,21 @@ class Secret(FrozenModel):
         return min(widest, float("inf") if self.within is None else self.within)
 
     def gap_of_mean(self, n: int) -> float:
-        """The same distance in the unit of the column's mean."""
-        return self.gap / self.statistic.weight(n)
+        """The same distance in the unit of the mean."""
+        return self.gap / self.forms[0].weight(n)
+
+    def joint_steps(self, n: int) -> list[list[list[float]]]:
+        """Statistics hidden jointly: matrices S such that two values that must look alike differ by S u, |u| <= 1, in means.
+
+        A ball of differences is one diagonal matrix; a box of values has one column for each corner of its differences.
+        """
+        weights = [form.weight(n) for form in self.forms]
+        if self.within is not None:
+            return [[[self.within / w if k == m else 0.0 for m in range(len(weights))] for k, w in enumerate(weights)]]
+        ranges = self.between if isinstance(self.between, Mapping) else {}
+        widths = [(ranges[form.text][1] - ranges[form.text][0]) / w for form, w in zip(self.forms, weights, strict=True)]
+        signs = itertools.product((1.0,), *([(1.0, -1.0)] * (len(widths) - 1)))  # a difference and its negative are alike
+        return [[[sign * width] for sign, width in zip(corner, widths, strict=True)] for corner in signs]
 
     def cells(self, n: int, bins: Mapping[str, Sequence[float]]) -> tuple[Cell, ...]:
         """The cells of a composition, with the ranges of their counts in a table of n rows."""
@@ -146,14 +179,28 @@ def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like
     return Secret(parameter=parameter, **data)
 
 
+def _canonical_value(value: object) -> object:
+    if isinstance(value, str):
+        return _canonical_text(value)
+    if isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(text, str) for text in value):
+        return tuple(_linear_text(text) for text in value)
+    return value
+
+
 def _canonical_text(text: str) -> str:
     problem = None
     try:
         composition = parse_composition(text)
-        if composition is not None:
-            return composition.text
-        statistic = parse_statistic(text)
-        return f"{'mean' if statistic.kind == 'avg' else 'sum'}{statistic.text[3:]}"
+        return _linear_text(text) if composition is None else composition.text
+    except QueryError as error:
+        problem = str(error)
+    raise ValueError(problem)
+
+
+def _linear_text(text: str) -> str:
+    problem = None
+    try:
+        return parse_linear(text).text
     except QueryError as error:
         problem = str(error)
     raise ValueError(problem)

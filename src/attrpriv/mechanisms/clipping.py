@@ -34,14 +34,15 @@ def _chance(problem: Problem, gaussian: Gaussian, column: str, secret: Secret) -
     """An upper bound on P(some row is clipped | g = a) over the secret's range and the box."""
     from scipy.special import ndtr
 
-    if secret.ends is None or not {column, secret.column} <= set(gaussian.mean):
+    hidden = secret.single
+    if secret.ends is None or hidden is None or not {column, hidden} <= set(gaussian.mean):
         return math.inf
     n, own = problem.n, gaussian.sd_range(column)[1]
     drift = gaussian.tolerance.mean * own
-    centre = gaussian.mean[secret.column]
-    wander = gaussian.tolerance.mean * gaussian.sd_range(secret.column)[1]
-    furthest = max(abs(end / secret.statistic.weight(n) - centre) for end in secret.ends) + wander
-    reach = drift + steepest_slope(gaussian, column, secret.column) * furthest
+    centre = gaussian.mean[hidden]
+    wander = gaussian.tolerance.mean * gaussian.sd_range(hidden)[1]
+    furthest = max(abs(end / secret.forms[0].weight(n) - centre) for end in secret.ends) + wander
+    reach = drift + steepest_slope(gaussian, column, hidden) * furthest
     low, high = problem.bounds[column]
     mean = gaussian.mean[column]
     tails = float(ndtr((low - mean + reach) / own)) + float(ndtr((mean + reach - high) / own))

@@ -1,92 +1,102 @@
-"""The Attribute-Private Gaussian Mechanism (Algorithm 1 of the paper, key `zhang2022attribute`).
+"""The Attribute-Private Gaussian Mechanism (Algorithm 1 of the paper, key `zhang2022attribute`), and Algorithm 2 on top of it.
 
-For one average F and every secret g and distribution theta, F | g = a ~ N(m_a, v) with v free of a. Released is F + N(0, s^2),
+For averages F and every secret g and distribution theta, F | g = a ~ N(m_a, S) with S free of a. Released is F + N(0, Z) with
 
-    s^2 = max( mask^2,  max over secrets and theta of (shift/mu)^2 - v ),      shift = |slope| * gap,
+    d' (S + Z)^-1 d <= mu^2     for every shift d = m_a - m_b of values that must look alike,    mu = mu*(eps, delta)
 
-with mu = mu*(eps, delta) (or the paper's classical constant), the maximum taken jointly over theta.
+(or the paper's classical constant), over the whole class at once. One average: s^2 = max(mask^2, max of (shift/mu)^2 - v).
+Several: correlated noise of least trace (`noise_design`). Before mu is computed, epsilon and delta pay for everything that is
+not the calibration (`budget`).
 
-Several averages together: the k averages that move with some secret get mu/sqrt(k) each and no credit for v. The noise
-covariance D alone then satisfies d' D^-1 d <= mu^2 for the vector d of shifts, which is enough whatever the joint law of the
-averages given the secret is; crediting each its own v would not be sound (F1 = g + U, F2 = U).
-
-Before mu is computed, epsilon and delta are reduced by what the grids cost (`calibration.lattice`), by clipping
-(`mechanisms.clipping`) and by a reserve of 2% of delta.
+`gaussian_approximation` is the same with laws that are only nearly normal: the assumption's `shape` tolerance.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Gaussian, Tolerance
 from attrpriv.assumptions.witness import witness
-from attrpriv.assumptions.worst_case import Extreme, candidates, steepest_slope, worst
-from attrpriv.calibration import classical_mu, gaussian_mu
-from attrpriv.calibration.lattice import grid_charge
+from attrpriv.assumptions.worst_case import candidates
+from attrpriv.calibration import gaussian_mu
 from attrpriv.divergences import gaussian_epsilon
-from attrpriv.errors import RefusedError
 from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, GaussianTerm, Guarantee
+from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
+from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.clipping import clip_charge
-from attrpriv.mechanisms.plan import ColumnPlan, ModelError, Noise, Plan, gaussian_error
+from attrpriv.mechanisms.individuals import row_evidence
+from attrpriv.mechanisms.noise_design import ROUND_UP, Design, common_bits, design
+from attrpriv.mechanisms.plan import ColumnPlan, ModelError, Noise, Plan, noise_error
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.seen import Seen, seen
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
-from attrpriv.noise import granularity
+from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.queries.query import Query
 
-_RESERVE = 0.02
 _OFF_BY = (0.01, 0.02, 0.05, 0.1)
 # Beyond these, the squares and ratios below leave the range of floats.
 _LEAST, _MOST = 1e-30, 1e30
-# Rounding of the closed forms below, on the private side; the certificate re-checks the result.
-_ROUND_UP = 1 + 1e-9
-
-
-@dataclass(frozen=True)
-class _Budget:
-    """What is left of (epsilon, delta) for the calibration, after every other charge."""
-
-    epsilon: float
-    delta: float
-    grid_lambda: float
-    grid_eta: float
-    lattice_lambda: float
-    clip_delta: float
-    reserve: float
 
 
 def plan(problem: Problem) -> Plan:
     """The least Gaussian noise that hides every secret from everyone who holds a belief in Theta."""
-    theta = _gaussians(problem)
+    theta = gaussians(problem)
+    if any(gaussian.tolerance.shape is not None for gaussian in theta):
+        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+    return _plan(problem, theta, "gaussian")
+
+
+def plan_approximation(problem: Problem) -> Plan:
+    """Algorithm 2, with its guarantee corrected: laws within the stated shape of normal ones."""
+    theta = gaussians(problem)
+    if not all(gaussian.tolerance.shape is not None for gaussian in theta):
+        raise Refusal(
+            "needs a shape tolerance (shape: {lambda: , eta: }); without one rows are exactly normal, as in gaussian."
+        )
+    return _plan(problem, theta, "gaussian_approximation")
+
+
+def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     least = masks(problem, theta)
     lattice = recorded(problem, theta, least)
     clips = {c: clip_charge(problem, theta, c) for c in problem.columns if c in problem.bounds}
-    budget = _budget(problem, lattice, sum(charge for charge in clips.values() if charge is not None))
-    mu = _distance(problem, budget)
-    scales = {c: max(least[c], _need(problem, theta, c, mu)) * _ROUND_UP for c in problem.columns}
-    evidence = _evidence(problem, theta, scales, budget)
+    left = budget(problem, theta, lattice.charge, sum(charge for charge in clips.values() if charge is not None))
+    mu = allowed_distance(problem, left)
+    cases = seen(problem, theta)
+    layout = design(cases, [least[c] for c in problem.columns], _sds(problem, theta), mu, credit(problem))
+    if common_bits(layout) > MOST_BITS:
+        raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
+    evidence = _evidence(problem, cases, layout, left)
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
-    certificate = _certificate(problem, theta, gaussian_mu(budget.epsilon, budget.delta), least, scales, evidence, lattice)
+    floor = {c: max(least[c], _needed(problem, theta, c, gaussian_mu(left.epsilon, left.delta))) for c in problem.columns}
+    certificate = _certificate(problem, theta, evidence, lattice, floor, layout, clips)
     certificate.verify()
-    columns = tuple(_column_plan(problem, evidence, c, scales[c], least[c], mu, clips) for c in problem.columns)
+    off = _model_error(problem, theta, evidence, left)
+    scales = dict(zip(problem.columns, layout.scales(), strict=True))
     return Plan(
-        mechanism="gaussian",
+        mechanism=mechanism,
         queries=problem.queries,
         n=problem.n,
         epsilon=problem.epsilon,
         delta=problem.delta,
         policy_digest=problem.policy_digest,
-        columns=columns,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/gaussian.md"),
+        columns=_column_plans(problem, evidence, certificate, layout, least, mu, clips),
+        factor=layout.factor,
+        guarantee=Guarantee(
+            kind="proved" if mechanism == "gaussian" else "approximate",
+            statement=statement(problem),
+            reference="docs/theory/gaussian.md",
+        ),
         certificate=certificate,
-        model_error=_model_error(problem, theta, scales, budget),
-        notes=gaussian_notes(problem, theta, lattice, least, scales, clips),
+        model_error=off,
+        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_fragile(problem, off)),
     )
 
 
-def _gaussians(problem: Problem) -> tuple[Gaussian, ...]:
+def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
+    """The assumption, if it is Gaussian and says enough for the problem."""
     theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
@@ -94,7 +104,7 @@ def _gaussians(problem: Problem) -> tuple[Gaussian, ...]:
         raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
     if problem.delta == 0:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
-    for column in dict.fromkeys((*problem.columns, *(secret.column for secret in problem.secrets))):
+    for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
         if any(column not in gaussian.columns for gaussian in theta):
             raise Refusal(
                 f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
@@ -103,7 +113,8 @@ def _gaussians(problem: Problem) -> tuple[Gaussian, ...]:
         _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
         _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
     for secret in problem.secrets:
-        _require_magnitude(f"the widest pair of {secret.text}", [max(secret.gap, _LEAST)])
+        gap = secret.gap if len(secret.forms) == 1 else 1.0
+        _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST)])
     return theta
 
 
@@ -113,172 +124,153 @@ def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
             raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
 
 
-def _budget(problem: Problem, lattice: Recorded, clip_delta: float) -> _Budget:
-    grid_lambda, grid_eta = grid_charge(len(problem.columns))
-    lam = grid_lambda + lattice.charge
-    epsilon = (problem.epsilon - 2 * lam) * (1 - 1e-12)
-    reserve = _RESERVE * problem.delta
-    left = problem.delta - reserve - clip_delta - grid_eta * (1 + math.exp(problem.epsilon))
-    delta = left * math.exp(-lam) * (1 - 1e-10)
-    if not (epsilon > 0 and delta > 0):
-        raise Refusal(
-            "the recorded spacing of the values and the grid of the noise cost more than "
-            f"epsilon {problem.epsilon:g}, delta {problem.delta:g} allow."
-        )
-    return _Budget(epsilon, delta, grid_lambda, grid_eta, lattice.charge, clip_delta, reserve)
+def credit(problem: Problem) -> float:
+    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
+    return (1 - problem.known_rows) / problem.n
 
 
-def _distance(problem: Problem, budget: _Budget) -> float:
-    """How far apart, in standard deviations, two outputs may be."""
-    reason = None
-    try:
-        calibrate = classical_mu if problem.calibration == "classical" else gaussian_mu
-        return calibrate(budget.epsilon, budget.delta)
-    except RefusedError as error:
-        reason = str(error)
-    raise Refusal(reason)
+def _sds(problem: Problem, theta: Sequence[Gaussian]) -> list[float]:
+    return [max(gaussian.sd_of(c) for gaussian in theta) / math.sqrt(problem.n) for c in problem.columns]
 
 
-def _share(problem: Problem, theta: Sequence[Gaussian], mu: float) -> float:
-    """Each moving column's part of the distance when several are asked together."""
-    moving = [c for c in problem.columns if any(steepest_slope(g, c, s.column) > 0 for g in theta for s in problem.secrets)]
-    return mu / math.sqrt(max(1, len(moving)))
-
-
-def _credit(problem: Problem) -> float:
-    """The factor from a row's residual variance to the credited variance of an average."""
-    return (1 - problem.known_rows) / problem.n if len(problem.columns) == 1 else 0.0
-
-
-def _need(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float) -> float:
-    """The noise scale this column needs, before the mask."""
-    share, credit = _share(problem, theta, mu), _credit(problem)
-    needed = 0.0
-    for gaussian in theta:
-        for secret in problem.secrets:
-            stretch = (secret.gap_of_mean(problem.n) / share) ** 2
-            needed = max(needed, worst(gaussian, column, secret.column, stretch, credit).need(stretch, credit))
-    return math.sqrt(needed)
-
-
-def _evidence(problem: Problem, theta: Sequence[Gaussian], scales: Mapping[str, float], budget: _Budget) -> GaussianEvidence:
-    checks = (_check(problem, theta, i, secret, scales) for i in range(len(theta)) for secret in problem.secrets)
-    return GaussianEvidence(
-        checks=tuple(check for check in checks if check.terms),
-        grid_lambda=budget.grid_lambda,
-        lattice_lambda=budget.lattice_lambda,
-        grid_eta=budget.grid_eta,
-        clip_delta=budget.clip_delta,
-        reserve=budget.reserve,
+def _evidence(problem: Problem, cases: Sequence[Seen], layout: Design, left: Budget) -> GaussianEvidence:
+    """Of each secret and member of Theta, the case with the largest distance."""
+    empty = GaussianEvidence(
+        columns=problem.columns,
+        independent=layout.independent,
+        factor=layout.factor,
+        checks=(),
+        grid_lambda=left.grid_lambda,
+        lattice_lambda=left.lattice_lambda,
+        grid_eta=left.grid_eta,
+        shape_lambda=left.shape_lambda,
+        shape_eta=left.shape_eta,
+        clip_delta=left.clip_delta,
+        fit_delta=left.fit_delta,
+        reserve=left.reserve,
     )
+    worst: dict[tuple[str, int], tuple[float, GaussianCheck]] = {}
+    for case in cases if problem.columns else ():
+        check = _check(problem, case)
+        distance = empty.distance_of(check)
+        if distance >= worst.get((case.secret, case.theta), (-1.0, check))[0]:
+            worst[case.secret, case.theta] = (distance, check)
+    return empty.model_copy(update={"checks": tuple(check for _, check in worst.values())})
 
 
-def _check(
-    problem: Problem,
-    theta: Sequence[Gaussian],
-    index: int,
-    secret: Secret,
-    scales: Mapping[str, float],
-    off: float = 0.0,
-) -> GaussianCheck:
-    """The furthest apart that two outputs can be, over one box, for one secret."""
-    gap = secret.gap_of_mean(problem.n)
-    terms = []
-    for column in problem.columns:
-        extremes = candidates(theta[index], column, secret.column)
-        options = [_term(problem, column, secret, extreme, gap, scales[column], off) for extreme in extremes]
-        terms.append(max(options, key=lambda term: term.shift**2 / (term.credited_variance + term.noise_scale**2)))
-    return GaussianCheck(secret=secret.text, theta=index, gap=gap, terms=tuple(terms))
-
-
-def _term(
-    problem: Problem, column: str, secret: Secret, extreme: Extreme, gap: float, scale: float, off: float
-) -> GaussianTerm:
-    """One average seen from one secret, with its slope `off` by this share (a column's slope on itself cannot be off)."""
-    slope = extreme.slope * (1 + (0.0 if column == secret.column else off))
-    residual = extreme.residual - (slope**2 - extreme.slope**2) * extreme.sd_secret**2
-    return GaussianTerm(
-        column=column,
-        slope=slope,
-        shift=slope * gap,
-        credited_variance=_credit(problem) * max(0.0, residual),
-        noise_scale=scale,
+def _check(problem: Problem, case: Seen) -> GaussianCheck:
+    credited = credit(problem) * case.residual
+    return GaussianCheck(
+        secret=case.secret,
+        theta=case.theta,
+        shifts=tuple(tuple(float(x) for x in row) for row in case.shifts),
+        credited=tuple(tuple(float(x) for x in row) for row in credited),
     )
 
 
 def _certificate(
     problem: Problem,
     theta: Sequence[Gaussian],
-    mu: float,
-    least: Mapping[str, float],
-    scales: Mapping[str, float],
     evidence: GaussianEvidence,
     lattice: Recorded,
+    floor: Mapping[str, float],
+    layout: Design,
+    clips: Mapping[str, float | None],
 ) -> Certificate:
-    gap = max((scales[c] - max(least[c], _witnessed(problem, theta, c, mu)) for c in problem.columns), default=0.0)
-    exact = not any(scales[c] > _ROUND_UP**2 * max(least[c], _witnessed(problem, theta, c, mu)) for c in problem.columns)
+    scales = dict(zip(problem.columns, layout.scales(), strict=True))
+    gap = max((scales[c] - floor[c] for c in problem.columns), default=0.0)
+    exact = all(scales[c] <= floor[c] * ROUND_UP**2 for c in problem.columns)
     return Certificate(
         epsilon=problem.epsilon,
         delta=problem.delta,
         evidence=evidence,
+        individuals=row_evidence(problem, layout.independent, clips),
         assumes=gaussian_assumptions(problem, theta, lattice),
         exact=exact,
         gap=0.0 if exact else max(0.0, gap),
     )
 
 
-def _witnessed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float) -> float:
+def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float) -> float:
     """A noise scale that this column needs even alone, because some distribution of Theta is there to demand it."""
-    credit = (1 - problem.known_rows) / problem.n
     needed = 0.0
     for gaussian in theta:
         for secret in problem.secrets:
-            stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
-            for corner in candidates(gaussian, column, secret.column):
-                needed = max(needed, witness(gaussian, column, secret.column, corner).need(stretch, credit))
+            known = _witnessed if secret.single is not None else _stated
+            needed = max(needed, known(problem, gaussian, column, secret, mu))
     return math.sqrt(needed)
 
 
-def _column_plan(
-    problem: Problem,
-    evidence: GaussianEvidence,
-    column: str,
-    scale: float,
-    mask: float,
-    mu: float,
-    clips: Mapping[str, float | None],
-) -> ColumnPlan:
-    terms = [term for check in evidence.checks for term in check.terms if term.column == column]
-    worst_term = max(terms, key=lambda term: term.shift**2 / (term.credited_variance + term.noise_scale**2))
-    clip = problem.bounds[column] if clips.get(column) is not None else None
-    parameters = {
-        "calibration": problem.calibration,
-        "mu": mu,
-        "mask": mask,
-        "granularity": granularity(scale),
-        "slope": worst_term.slope,
-        "shift": worst_term.shift,
-        "credited_variance": worst_term.credited_variance,
-        "clipped": clip is not None,
-    }
-    return ColumnPlan(
-        column=column,
-        noise=Noise(kind="gaussian", scale=scale),
-        error=gaussian_error(scale),
-        fill=problem.missing.get(column),
-        clip=clip,
-        parameters=parameters,
+def _stated(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
+    """What the stated moments, which are in Theta, demand."""
+    exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
+    alone = problem.model_copy(update={"queries": (Query("avg", column),), "secrets": (secret,)})
+    cases = seen(alone, (exact,))
+    return max(
+        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - credit(problem) * float(case.residual[0, 0]) for case in cases
     )
 
 
+def _witnessed(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
+    name = secret.single or ""
+    stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
+    corners = (witness(gaussian, column, name, corner) for corner in candidates(gaussian, column, name))
+    return max(corner.need(stretch, credit(problem)) for corner in corners)
+
+
+def _column_plans(
+    problem: Problem,
+    evidence: GaussianEvidence,
+    certificate: Certificate,
+    layout: Design,
+    least: Mapping[str, float],
+    mu: float,
+    clips: Mapping[str, float | None],
+) -> tuple[ColumnPlan, ...]:
+    rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
+    plans = []
+    for k, (column, scale) in enumerate(zip(problem.columns, layout.scales(), strict=True)):
+        clip = problem.bounds[column] if clips.get(column) is not None else None
+        parameters = {
+            "calibration": problem.calibration,
+            "mu": mu,
+            "mask": least[column],
+            "independent": layout.independent[k],
+            "granularity": granularity(layout.independent[k]),
+            "shift": max(math.hypot(*check.shifts[k]) for check in evidence.checks),
+            "credited_variance": min(check.credited[k][k] for check in evidence.checks),
+            "clipped": clip is not None,
+        }
+        plans.append(
+            ColumnPlan(
+                column=column,
+                noise=Noise(kind="gaussian", scale=scale, individuals=rows.get(column, 0.0)),
+                independent=layout.independent[k],
+                error=noise_error(scale, rows.get(column, 0.0)),
+                fill=problem.missing.get(column),
+                clip=clip,
+                parameters=parameters,
+            )
+        )
+    return tuple(plans)
+
+
+def _fragile(problem: Problem, rows: Sequence[ModelError]) -> tuple[str, ...]:
+    first = rows[0].epsilon
+    if first is not None and first <= 2 * problem.epsilon:
+        return ()
+    real = "no epsilon holds" if first is None else f"the real epsilon is {first:.3g}"
+    return (f"fragile: where slopes are off by {rows[0].off_by:.0%} more than the tolerance says, {real}. State a tolerance.",)
+
+
 def _model_error(
-    problem: Problem, theta: Sequence[Gaussian], scales: Mapping[str, float], budget: _Budget
+    problem: Problem, theta: Sequence[Gaussian], evidence: GaussianEvidence, left: Budget
 ) -> tuple[ModelError, ...]:
     """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
     rows = []
     for off in _OFF_BY:
-        checks = [_check(problem, theta, i, s, scales, off) for i in range(len(theta)) for s in problem.secrets]
-        distance = max((check.distance() for check in checks if check.terms), default=0.0)
-        epsilon = gaussian_epsilon(distance, budget.delta) + 2 * (budget.grid_lambda + budget.lattice_lambda)
+        cases = seen(problem, theta, off) if problem.columns else []
+        distance = max((evidence.distance_of(_check(problem, case)) for case in cases), default=0.0)
+        epsilon = gaussian_epsilon(distance, left.delta) + left.excess
         rows.append(ModelError(off_by=off, epsilon=epsilon if math.isfinite(epsilon) else None))
     return tuple(rows)

@@ -16,10 +16,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel, NonNegative
-from attrpriv.guarantee import Certificate, Guarantee
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
+from attrpriv.guarantee import Certificate, GaussianEvidence, Guarantee
+from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.mechanisms.view import ViewPlan
-from attrpriv.noise import add_gaussian, add_laplace
+from attrpriv.noise import add_gaussian, add_laplace, correlated_noise
 from attrpriv.queries.query import Query
 
 NoiseKind = Literal["gaussian", "laplace", "none"]
@@ -31,11 +32,14 @@ class Spread:
 
     kind: NoiseKind
     scale: float
+    individuals: float = 0.0
 
     def reach(self, level: float) -> float:
         """Half the width of the interval that holds the table's own value with this confidence."""
         if not 0 < level < 1:
             raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
+        if self.individuals:
+            return sum_reach(self.scale, self.individuals, level)
         return self.scale * _quantile(self.kind, level)
 
 
@@ -44,6 +48,7 @@ class Noise(FrozenModel):
 
     kind: NoiseKind
     scale: NonNegative = 0.0
+    individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
 
 
 class Error(FrozenModel):
@@ -73,6 +78,7 @@ class ColumnPlan(FrozenModel):
 
     column: str
     noise: Noise
+    independent: NonNegative = Field(default=0.0, description="the part of Gaussian noise that is this column's own")
     error: Error
     centre: Finite | None = Field(default=None, description="the public answer, where no row is read")
     fill: Finite | None = None
@@ -91,6 +97,7 @@ class Plan(FrozenModel):
     delta: float
     policy_digest: str = ""
     columns: tuple[ColumnPlan, ...]
+    factor: tuple[tuple[Finite, ...], ...] = Field(default=(), description="further Gaussian noise common to the columns")
     guarantee: Guarantee
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
@@ -106,7 +113,8 @@ class Plan(FrozenModel):
         if query.column is None or self.view is not None:
             return Noise(kind="none")
         noise = self.of(query).noise
-        return Noise(kind=noise.kind, scale=noise.scale * query.weight(self.n))
+        weight = query.weight(self.n)
+        return Noise(kind=noise.kind, scale=noise.scale * weight, individuals=noise.individuals * weight)
 
     def error_of(self, query: Query) -> Error:
         if self.errors:
@@ -147,7 +155,11 @@ class Plan(FrozenModel):
             raise CertificateError(f"plan: needs {len(self.columns)} averages. Got {len(averages)}.")
         if self.view is not None or not all(query.plain for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
-        noisy = {part.column: _noisy(part, average) for part, average in zip(self.columns, averages, strict=True)}
+        moved = [_clipped(part, average) for part, average in zip(self.columns, averages, strict=True)]
+        if self.factor:
+            common = correlated_noise(self.factor, self._common_bits())
+            moved = [average + noise for average, noise in zip(moved, common, strict=True)]
+        noisy = {part.column: _noisy(part, average) for part, average in zip(self.columns, moved, strict=True)}
         return tuple(
             float(self.n) if query.column is None else float(noisy[query.column] * query.weight(self.n))
             for query in self.queries
@@ -158,16 +170,26 @@ class Plan(FrozenModel):
         self.certificate.verify()
         same = (self.epsilon, self.delta) == (self.certificate.epsilon, self.certificate.delta)
         covered = [
-            part.centre is not None or self.certificate.covers(part.column, part.noise.kind, part.noise.scale)
+            part.centre is not None or self.certificate.covers(part.column, part.noise.kind, _own_scale(part))
             for part in self.columns
         ]
+        evidence, rows = self.certificate.evidence, self.certificate.individuals
+        if self.factor:
+            covered.append(isinstance(evidence, GaussianEvidence) and evidence.factor == self.factor)
+        for part in self.columns:
+            if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
+                wanted = 0.0 if rows is None else next((t.scale for t in rows.terms if t.column == part.column), math.nan)
+                covered.append(part.noise.individuals == wanted)
         if not (same and all(covered)):
             raise CertificateError("plan: must promise and draw what its certificate counted on. Nothing was released.")
 
     def spread_of(self, query: Query) -> Spread:
         """The law of an answer around the table's own value."""
         noise = self.noise_of(query)
-        return Spread(noise.kind, noise.scale)
+        return Spread(noise.kind, noise.scale, noise.individuals)
+
+    def _common_bits(self) -> int:
+        return common_bits(Design(tuple(part.independent for part in self.columns), self.factor))
 
     def entries(self, chosen: bool) -> list[dict[str, Any]]:
         """One JSON-able entry a query: what `attrpriv plan --json` prints."""
@@ -210,16 +232,27 @@ def _exact(statistic: float | Fraction) -> Fraction:
     return Fraction(statistic)
 
 
+def _own_scale(part: ColumnPlan) -> float:
+    return part.independent if part.noise.kind == "gaussian" else part.noise.scale
+
+
+def _clipped(part: ColumnPlan, average: Fraction) -> Fraction:
+    """The engine clips rows; this keeps rounding from taking the average out of its bounds."""
+    if part.clip is None:
+        return average
+    return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
+
+
 def _noisy(part: ColumnPlan, average: Fraction) -> Fraction:
     if part.centre is not None:
         return Fraction(part.centre)
-    if part.clip is not None:  # the engine clips rows; this keeps rounding from taking the average out of its bounds
-        average = min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
     if part.noise.kind == "gaussian":
-        return add_gaussian(average, part.noise.scale)
-    if part.noise.kind == "laplace" and part.clip is not None:
-        return add_laplace(average, part.noise.scale)
-    raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
+        noisy = add_gaussian(average, part.independent)
+    elif part.noise.kind == "laplace":
+        noisy = add_laplace(average, part.noise.scale)
+    else:
+        raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
+    return add_laplace(noisy, part.noise.individuals) if part.noise.individuals else noisy
 
 
 def _quantile(kind: NoiseKind, level: float) -> float:
@@ -239,4 +272,46 @@ def laplace_error(scale: float) -> Error:
     return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
 
 
-__all__ = ["ColumnPlan", "Error", "FrozenDict", "ModelError", "Noise", "Plan", "Spread", "gaussian_error", "laplace_error"]
+def noise_error(gaussian: float, laplace: float) -> Error:
+    """The error of Gaussian noise, with Laplace noise on top where there is any."""
+    if not laplace:
+        return gaussian_error(gaussian)
+    from scipy.special import erfcx
+
+    # E|N + L| = s sqrt(2/pi) + b e^(s^2/2b^2) erfc(s/(b sqrt 2)), written so that nothing overflows
+    ratio = gaussian / laplace / math.sqrt(2)
+    absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
+    rmse = math.hypot(gaussian, laplace * math.sqrt(2))
+    return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
+
+
+def sum_reach(gaussian: float, laplace: float, level: float) -> float:
+    """The t with P(|N(0, gaussian^2) + Laplace(laplace)| > t) = 1 - level, from above."""
+    low, high = 0.0, gaussian * _quantile("gaussian", (1 + level) / 2) + laplace * _quantile("laplace", (1 + level) / 2)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _sum_tail(middle, gaussian, laplace) > 1 - level else (low, middle)
+    return high
+
+
+def _sum_tail(t: float, s: float, b: float) -> float:
+    """P(|N + L| > t): twice the upper tail of the sum, in logarithms."""
+    from scipy.special import log_ndtr, ndtr
+
+    shift = s * s / (2 * b * b)
+    up = math.exp(min(700.0, shift - t / b + float(log_ndtr(t / s - s / b))))
+    down = math.exp(min(700.0, shift + t / b + float(log_ndtr(-t / s - s / b))))
+    return 2 * float(ndtr(-t / s)) + up - down
+
+
+__all__ = [
+    "ColumnPlan",
+    "Error",
+    "ModelError",
+    "Noise",
+    "Plan",
+    "Spread",
+    "gaussian_error",
+    "laplace_error",
+    "noise_error",
+]

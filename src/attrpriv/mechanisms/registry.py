@@ -19,6 +19,7 @@ MECHANISMS: Mapping[str, Callable[[Problem], Plan]] = {
     "subsample": subsample.plan,
     "group_dp": yardsticks.plan_group_dp,
     "gaussian": gaussian.plan,
+    "gaussian_approximation": gaussian.plan_approximation,
     "constant": yardsticks.plan_constant,
 }
 _ANY_QUERY = frozenset({"subsample"})

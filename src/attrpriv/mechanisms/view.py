@@ -83,6 +83,8 @@ def _secret(problem: Problem) -> Secret:
     """The one composition that a view can hide."""
     if problem.known_rows > 0:
         raise Refusal("known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.")
+    if problem.individuals is not None:
+        raise Refusal("individuals: single rows of a view are not protected in this version.")
     compositions = [secret.composition for secret in problem.secrets]
     means = [secret.text for secret, composition in zip(problem.secrets, compositions, strict=True) if composition is None]
     if means:

@@ -21,8 +21,13 @@ def statement(problem: Problem) -> str:
 
 def common_assumptions(problem: Problem) -> tuple[str, ...]:
     """What every guarantee of this kind leaves open."""
+    rows = (
+        "single persons are not protected"
+        if problem.individuals is None
+        else f"single persons are protected by {problem.individuals:g}-differential privacy of rows, on top"
+    )
     return (
-        "single persons are not protected",
+        rows,
         "each secret is protected on its own; a joint property of several secrets is not covered",
         f"the number of rows, {problem.n}, is public",
         "nothing else about this table is released outside the ledger",
@@ -32,21 +37,39 @@ def common_assumptions(problem: Problem) -> tuple[str, ...]:
 def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: Recorded) -> tuple[str, ...]:
     """Everything the Gaussian mechanism's proof rests on."""
     known = (
-        f"the adversary knows at most {problem.known_rows:.4g} of the rows"
+        f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole, or their entries of the columns named here"
         if problem.known_rows
         else "the adversary knows no row"
     )
     lines = ["rows are independent and exactly Gaussian: assumed, not tested"]
+    shapes = [gaussian.tolerance.shape for gaussian in theta if gaussian.tolerance.shape is not None]
+    if shapes:
+        lam, eta = max(shape.lambda_ for shape in shapes), max(shape.eta for shape in shapes)
+        lines = [
+            f"rows are independent; given each secret, the joint law of the averages is within a factor e^{lam:g} of a normal "
+            f"one, up to probability {eta:g}: assumed, not tested"
+        ]
+    lines += [_fit_line(gaussian) for gaussian in theta if gaussian.fitted is not None]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{gaussian}" for gaussian in theta]
     lines += [
         f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
     ]
     lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
-    for secret in dict.fromkeys(secret.column for secret in problem.secrets):
-        if problem.spacing(secret)[0] is None:
-            sd = min(gaussian.sd_range(secret)[0] for gaussian in theta)
-            lines.append(f"nearly all values of {secret} lie on a spacing of at most {sd / 2:.4g}")
+    for column in dict.fromkeys(column for secret in problem.secrets for column in secret.columns):
+        if problem.spacing(column)[0] is None and column not in lattice.spacing:
+            sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
+            lines.append(f"nearly all values of {column} lie on a spacing of at most {sd / 2:.4g}")
     return (*lines, known, *common_assumptions(problem))
+
+
+def _fit_line(gaussian: Gaussian) -> str:
+    record = gaussian.fitted
+    if record is None:
+        return ""
+    return (
+        f"the moments were fitted on {record.rows} other records (digest {record.digest[:16]}) with confidence "
+        f"{record.confidence:g}, taking those as independent draws from the same normal law"
+    )
 
 
 def gaussian_notes(
@@ -73,9 +96,17 @@ def gaussian_notes(
                 f"{column}: bounds are not applied here, because clipping would change the law that the assumption describes."
             )
     notes += _mean_in_standard_errors(problem, theta)
+    notes += _zero_slopes(problem, theta)
     if len(problem.columns) > 1:
-        notes.append(f"{len(problem.columns)} columns are released together; none is credited with the data's own variance.")
+        notes.append(f"{len(problem.columns)} columns are released together, with noise planned jointly.")
     return tuple(notes)
+
+
+def _zero_slopes(problem: Problem, theta: Sequence[Gaussian]) -> list[str]:
+    """A relative tolerance of nothing is nothing."""
+    pairs = [(c, s) for c in problem.columns for secret in problem.secrets for s in secret.columns if c != s]
+    exact = [f"{c} on {s}" for c, s in pairs if any(g.tolerance.slope and not g.slope(c, s) for g in theta)]
+    return [f"the slope of {pair} is stated as 0, and a relative tolerance leaves it exactly 0." for pair in exact]
 
 
 def _mean_in_standard_errors(problem: Problem, theta: Sequence[Gaussian]) -> list[str]:

@@ -17,7 +17,7 @@ from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.plan import ColumnPlan, Error, Noise, Plan, laplace_error
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import GRID_BITS, granularity
 
 _REFERENCE = "docs/theory/yardsticks.md"
@@ -49,7 +49,12 @@ def plan_group_dp(problem: Problem) -> Plan:
             epsilon=problem.epsilon,
             delta=problem.delta,
             evidence=LaplaceEvidence(terms=terms),
-            assumes=("nothing about the law of the rows", *common_assumptions(problem)),
+            individuals=_rows(problem, terms),
+            assumes=(
+                "nothing about the law of the rows: any table looks like any other",
+                f"the number of rows, {problem.n}, is public",
+                "nothing else about this table is released outside the ledger",
+            ),
         ),
         notes=tuple(f"{column}: values outside its bounds are clipped." for column in problem.columns),
     )
@@ -66,6 +71,14 @@ def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
         raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
     scale = width / spendable
     return LaplaceTerm(column=column, sensitivity=width, scale=scale, granularity=granularity(scale))
+
+
+def _rows(problem: Problem, terms: Sequence[LaplaceTerm]) -> LaplaceEvidence | None:
+    """The same noise protects single rows, which move an average by an n-th of its bounds' width."""
+    if problem.individuals is None:
+        return None
+    rows = tuple(term.model_copy(update={"sensitivity": term.sensitivity / problem.n}) for term in terms)
+    return LaplaceEvidence(epsilon=problem.individuals, terms=rows)
 
 
 def plan_constant(problem: Problem) -> Plan:

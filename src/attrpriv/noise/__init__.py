@@ -1,5 +1,5 @@
 """Noise: exact samplers on a public grid, through OpenDP."""
 
-from attrpriv.noise.exact import GRID_BITS, add_gaussian, add_laplace, granularity
+from attrpriv.noise.exact import GRID_BITS, MOST_BITS, add_gaussian, add_laplace, correlated_noise, granularity
 
-__all__ = ["GRID_BITS", "add_gaussian", "add_laplace", "granularity"]
+__all__ = ["GRID_BITS", "MOST_BITS", "add_gaussian", "add_laplace", "correlated_noise", "granularity"]

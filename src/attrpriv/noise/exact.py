@@ -12,6 +12,7 @@ What must never change: randomness comes from the operating system, and there is
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 from attrpriv.errors import CertificateError, UsageError
 
 GRID_BITS = 32
+# 64-bit integers hold 37 standard deviations of this many steps.
+MOST_BITS = 56
 
 
 def granularity(scale: float) -> float:
@@ -46,6 +49,19 @@ def add_laplace(value: Fraction, scale: float) -> Fraction:
     """The value on the grid plus discrete Laplace noise of the given scale."""
     step = granularity(scale)
     return _on_grid(value, step, int(_laplace(scale / step)(0)))
+
+
+def correlated_noise(factor: Sequence[Sequence[float]], bits: int) -> list[Fraction]:
+    """A draw of `factor` times independent standard normals, each on the grid 2^-bits, with no rounding at all.
+
+    The factor is a public matrix, one row for each value; its floats are taken as the rational numbers they are.
+    """
+    if not 0 < bits <= MOST_BITS:
+        raise UsageError(f"bits: must be from 1 to {MOST_BITS}. Got {bits}.")
+    draws = len(factor[0]) if factor else 0
+    step = Fraction(1, 2**bits)
+    units = [int(_gaussian(float(2**bits))(0)) * step for _ in range(draws)]
+    return [sum((Fraction(weight) * unit for weight, unit in zip(row, units, strict=True)), Fraction(0)) for row in factor]
 
 
 def _on_grid(value: Fraction, step: float, noise: int) -> Fraction:

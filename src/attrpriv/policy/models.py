@@ -25,8 +25,44 @@ from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 
 
+class AssumptionFile(FrozenModel):
+    """An assumption that `attrpriv fit` wrote to a file of its own."""
+
+    file: str = Field(description="path of the assumption's file, relative to the policy file")
+
+
 def _read_assume(value: object) -> object:
-    return [value] if isinstance(value, Mapping | Gaussian) else value
+    """One assumption or several; in Python, a file's path starts at the working directory."""
+    return _with_files(value, Path())
+
+
+def _with_files(value: object, folder: Path) -> object:
+    """A list of assumptions, in which each `{file: path}` is replaced by what the file says."""
+    listed = [value] if isinstance(value, Mapping | Gaussian) else value
+    return [_member(member, folder) for member in listed] if isinstance(listed, list | tuple) else listed
+
+
+def _member(member: object, folder: Path) -> object:
+    if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
+        return read_assumption(folder / member["file"])
+    return member
+
+
+def read_assumption(path: Path) -> dict[str, object]:
+    """What a file of `attrpriv fit` says, as it would stand under `assume`."""
+    value = read_strict(path)
+    if not isinstance(value, dict):
+        raise PolicyError(f"{path.name}: must be a mapping. Got {type(value).__name__}.")
+    version = value.pop("attrpriv", None)
+    if version != 1 or isinstance(version, bool):
+        raise PolicyError(f"{path.name}: must be an assumption that attrpriv fit wrote, with attrpriv: 1. Got {version!r}.")
+    return value
+
+
+class Individuals(FrozenModel):
+    """Row-level differential privacy on top of everything else."""
+
+    epsilon: Epsilon
 
 
 class Policy(FrozenModel):
@@ -39,12 +75,17 @@ class Policy(FrozenModel):
     )
     epsilon: Epsilon = Field(description="how alike the answers must look: likelihood ratios up to e^epsilon")
     delta: Delta = Field(default=0.0, description="probability with which that may fail")
-    individuals: Literal["none"] = Field(default="none", description="single persons are not protected in this version")
+    individuals: Literal["none"] | Individuals = Field(
+        default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}"
+    )
     protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which of their values must look alike")
     assume: Annotated[
         tuple[Gaussian, ...],
-        BeforeValidator(_read_assume, json_schema_input_type=Gaussian | list[Gaussian]),
+        BeforeValidator(_read_assume, json_schema_input_type=Gaussian | AssumptionFile | list[Gaussian | AssumptionFile]),
     ] = Field(default=(), description="what an adversary may believe: one assumption, or a list of which one holds")
+    accept_fit_risk: bool = Field(
+        default=False, strict=True, description="promise delta plus the risk of a fitted assumption, where that risk is large"
+    )
     calibration: Literal["analytic", "classical"] = Field(
         default="analytic", description="classical: the paper's constant, refused where it is unsound"
     )
@@ -79,14 +120,18 @@ class Policy(FrozenModel):
         return release
 
     @classmethod
-    def load(cls, path: str | Path) -> Policy:
-        """Read a policy file."""
+    def load(cls, path: str | Path, *, assume: bool = True) -> Policy:
+        """Read a policy file; with `assume` false without its assumption, as before one is fitted."""
         place = Path(path)
         value = read_strict(place)
         if not isinstance(value, dict):
             raise PolicyError(f"policy: must be a mapping. Got {type(value).__name__}.")
         if "attrpriv" not in value:
             raise PolicyError("attrpriv: the format version is required in a policy file. Add `attrpriv: 1`.")
+        if not assume:
+            value.pop("assume", None)
+        elif "assume" in value:
+            value["assume"] = _with_files(value["assume"], place.parent)
         policy = cls.checked(value)
         policy._origin = place
         return policy
@@ -139,6 +184,8 @@ class Policy(FrozenModel):
             bins=self.bins,
             composition=self.composition,
             known_rows=self.known_rows,
+            individuals=None if self.individuals == "none" else self.individuals.epsilon,
+            accept_fit_risk=self.accept_fit_risk,
             types=types,
             policy_digest=self.digest,
         )

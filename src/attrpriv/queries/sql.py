@@ -7,7 +7,6 @@ that is accepted means exactly what SQL says it means.
 
 from __future__ import annotations
 
-import contextlib
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -55,20 +54,6 @@ def parse_expression(text: str) -> exp.Expression:
         raise QueryError(f"must be one expression. Got {_shown(text)}.")
     expression: exp.Expression = select.expressions[0]
     return expression
-
-
-def parse_statistic(text: str) -> Query:
-    """The one average or sum that a secret names.
-
-    >>> parse_statistic("mean(income)").text
-    'avg(income)'
-    """
-    queries: tuple[Query, ...] = ()
-    with contextlib.suppress(QueryError):  # whatever is wrong with it, the requirement is the same
-        queries = parse_queries(text)
-    if len(queries) != 1 or queries[0].column is None or not queries[0].plain:
-        raise QueryError(f"must be one mean(column) or sum(column). Got {_shown(text)}.")
-    return queries[0]
 
 
 def _parse_select(text: str) -> exp.Select:

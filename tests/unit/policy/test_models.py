@@ -150,7 +150,7 @@ def test_a_policy_goes_through_json() -> None:
 def test_nothing_can_be_changed_afterwards() -> None:
     made = Policy(**policy(bounds={"weight": [60, 400]}))
     with pytest.raises(ValidationError, match="frozen"):
-        made.epsilon = 9.0
+        made.epsilon = 9.0  # type: ignore[misc]
     with pytest.raises(TypeError):
         made.bounds["weight"] = (0, 1)  # type: ignore[index]
     assert made.bounds["weight"] == (60, 400)
@@ -261,11 +261,7 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
     "sd and covariance": (policy(assume=assume(covariance={"weight~weight": 1})), "assume[0]", ("one of the two forms",)),
     "neither sd nor covariance": (policy(assume=assume("sd", "correlation")), "assume[0]", ("one of the two forms",)),
     "negative variance": (
-        policy(
-            assume=assume(
-                "sd", "correlation", covariance={"weight~weight": -1, "income~income": 9e8, "weight~income": 0}
-            )
-        ),
+        policy(assume=assume("sd", "correlation", covariance={"weight~weight": -1, "income~income": 9e8, "weight~income": 0})),
         "assume[0]",
         ("covariance: weight~weight must be a positive variance",),
     ),

@@ -232,7 +232,9 @@ def test_a_secret_is_one_statistic(text: str) -> None:
     assert parse_statistic(text) == mean("income")
 
 
-@pytest.mark.parametrize("text", ["count(*)", "mean(income), sum(income)", "median(income)", "income", "", "mean(a) WHERE b > 3"])
+@pytest.mark.parametrize(
+    "text", ["count(*)", "mean(income), sum(income)", "median(income)", "income", "", "mean(a) WHERE b > 3"]
+)
 def test_a_secret_that_is_no_mean_or_sum(text: str) -> None:
     with pytest.raises(QueryError, match=r"^must be one mean\(column\) or sum\(column\)\. Got "):
         parse_statistic(text)

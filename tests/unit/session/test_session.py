@@ -21,13 +21,13 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
-from attrpriv import session as session_module
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import AttrprivError, DataError, PolicyError, QueryError, RefusedError, UsageError
 from attrpriv.mechanisms import Plan
 from tests.end_to_end.material import NOON, ROWS, assume, contents, policy, students, write_policy, write_table
 
 plan_module = importlib.import_module("attrpriv.mechanisms.plan")  # the package has a function of that name
+session_module = importlib.import_module("attrpriv.session")
 
 
 def exact(table: Any, column: str) -> Fraction:
@@ -97,7 +97,9 @@ def test_every_kind_of_table_gives_the_same_answer(kind: str, tmp_path: Path) ->
 def test_a_table_that_does_not_know_its_rows_needs_them_declared(kind: str, tmp_path: Path) -> None:
     with (
         ap.Session(TABLES[kind](students(), tmp_path), made(), ledger=tmp_path / "x.ledger") as session,
-        pytest.raises(PolicyError, match=r"^rows: must be declared, because \S+ does not say how many rows it has\. Add rows\.$"),
+        pytest.raises(
+            PolicyError, match=r"^rows: must be declared, because \S+ does not say how many rows it has\. Add rows\.$"
+        ),
     ):
         session.plan()
     assert not (tmp_path / "x.ledger").exists()
@@ -154,7 +156,8 @@ def test_the_number_of_rows_is_exact(tmp_path: Path) -> None:
 
 def test_nothing_asked() -> None:
     with ap.Session(students(), made(release=[])) as session:
-        for queries in (None, [], ()):
+        nothing: tuple[Any, ...] = (None, [], ())
+        for queries in nothing:
             with pytest.raises(QueryError, match=r"^query: there must be one, .* Got none\.$"):
                 session.plan(queries)
 
@@ -211,8 +214,8 @@ def test_a_missing_value_without_a_substitute_is_announced(tmp_path: Path) -> No
     said = set()
     for column, value in [("weight", None), ("income", None), ("weight", math.nan), ("income", math.inf)]:
         for row in (0, 3):
-            columns = {"weight": [100.0, 120.0, 140.0, 200.0], "income": [1.0, 2.0, 3.0, 4.0]}
-            columns[column][row] = value  # type: ignore[call-overload]
+            columns: dict[str, list[float | None]] = {"weight": [100.0, 120.0, 140.0, 200.0], "income": [1.0, 2.0, 3.0, 4.0]}
+            columns[column][row] = value
             with (
                 ap.Session(pa.table(columns), made(resolution={}), ledger=tmp_path / "x.ledger") as session,
                 pytest.raises(DataError) as caught,

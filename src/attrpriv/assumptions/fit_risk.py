@@ -1,0 +1,63 @@
+"""What a fitted assumption costs: the part of delta that is kept for the fit having missed the truth.
+
+Independent public records whose box contains the truth with probability 1 - beta give (epsilon, delta + beta): average over the
+public records, and where the box misses, say nothing. So beta is paid out of delta, and the calibration gets the rest. The event
+is one and the same for every release that uses the assumption: it is charged once, not once a release.
+
+What must never change: a risk above delta/2 is refused unless the owner accepts it, and then it is added to the promise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
+
+
+@dataclass(frozen=True)
+class FitCharge:
+    """What fitted assumptions cost: `risk` of missing the truth, delta left to calibrate with, delta promised in the end."""
+
+    risk: float
+    calibration: float
+    promised: float
+    lines: tuple[str, ...]
+
+
+def fit_refusal(theta: Sequence[object], delta: float) -> str | None:
+    """Why these assumptions need `accept_fit_risk`; None where they do not: the risk is at most half of delta."""
+    for record in _records(theta):
+        if not record.confidence >= 1 - delta / 2:
+            return (
+                f"assume: a fitted assumption needs a confidence of at least 1 - delta/2 = {1 - delta / 2!r}. Got "
+                f"{record.confidence!r}. Fit again with that confidence, or set accept_fit_risk: true to promise "
+                f"delta + {record.risk:.4g} instead of delta."
+            )
+    return None
+
+
+def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
+    """Split delta between the fit and the calibration.
+
+    If the truth is one of several assumptions, the one that applies misses it with at most the largest risk. A risk of at most
+    delta/2 is paid out of delta; a larger one, which the owner must have accepted, comes on top of it.
+    """
+    records = _records(theta)
+    if not records:
+        return FitCharge(0.0, delta, delta, ())
+    risk = max(record.risk for record in records)
+    inside = fit_refusal(theta, delta) is None
+    where = f"{risk:.4g} of delta {delta:g} is kept for a miss" if inside else f"a miss adds {risk:.4g} to delta {delta:g}"
+    lines = (
+        f"the fitted box contains the truth with probability {min(record.confidence for record in records)!r}; {where}",
+        "the public rows are independent of this table, of its population, and exactly Gaussian: assumed, not tested",
+    )
+    if inside:
+        return FitCharge(risk, max(0.0, math.nextafter(delta - risk, 0.0)), delta, lines)
+    return FitCharge(risk, delta, math.nextafter(delta + risk, math.inf), lines)
+
+
+def _records(theta: Sequence[object]) -> list[FittedRecord]:
+    return [member.fitted for member in theta if isinstance(member, Gaussian) and member.fitted is not None]

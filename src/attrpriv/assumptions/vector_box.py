@@ -1,0 +1,125 @@
+"""A Gaussian assumption's box seen through several query columns and a secret that may combine several columns.
+
+For F = the averages of columns J and g = c'x (a linear combination of column averages), given g = a,
+
+    F ~ N(const + slope * a, C / n),     slope_j = Cov(x_j, g)/Var(g),     C = V_JJ - Cov(x_J, g) Cov(x_J, g)'/Var(g).
+
+Over the box every entry lies in an interval; intervals of sums and products bound slopes and C. That ignores how entries move
+together, so it only ever widens the class: a sound bound, exact where the tolerance is zero. A symmetric matrix with entries in
+[centre - radius, centre + radius] is at least centre - diag(row sums of radius) in the semidefinite order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.worst_case import correlation_range
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class VectorBox:
+    """Slopes of the query columns on the secret, a matrix that the row's residual covariance is never below, and the largest
+    variance of the secret's combination in a row."""
+
+    slopes: tuple[Interval, ...]
+    residual: Matrix
+    spread: float
+
+    def least_share(self, sds: Sequence[float]) -> float:
+        """The least eigenvalue of the residual in units of these standard deviations; at most 0 where nothing is sure."""
+        import numpy as np
+
+        scale = np.asarray(sds, dtype=np.float64)
+        return float(np.linalg.eigvalsh(self.residual / np.outer(scale, scale))[0])
+
+
+def vector_box(gaussian: Gaussian, queries: Sequence[str], secret: Mapping[str, float]) -> VectorBox | None:
+    """The box of these columns given this combination; None where the combination's variance may be zero."""
+    import numpy as np
+
+    spread = _combined(gaussian, secret, secret)
+    if not spread[0] > 0:
+        return None
+    slopes = [_slope(gaussian, query, secret, spread) for query in queries]
+    centre = np.zeros((len(queries), len(queries)))
+    radius = np.zeros_like(centre)
+    for j, first in enumerate(queries):
+        for m, second in enumerate(queries):
+            low, high = _residual(gaussian, (first, second), secret, (slopes[j], slopes[m]), spread)
+            centre[j, m], radius[j, m] = (low + high) / 2, (high - low) / 2
+    centre, radius = (centre + centre.T) / 2, np.maximum(radius, radius.T)
+    return VectorBox(tuple(slopes), centre - np.diag(radius.sum(axis=1)), spread[1])
+
+
+def is_itself(query: str, secret: Mapping[str, float]) -> bool:
+    """Whether the secret is the query column alone, so that its average is known exactly once the secret is."""
+    return len(secret) == 1 and query in secret
+
+
+def _covariance(gaussian: Gaussian, first: str, second: str) -> Interval:
+    a, b = gaussian.sd_range(first), gaussian.sd_range(second)
+    if first == second:
+        return a[0] ** 2, a[1] ** 2
+    rho = correlation_range(gaussian, first, second)
+    products = [r * p * q for r in rho for p in a for q in b]
+    return min(products), max(products)
+
+
+def _combined(gaussian: Gaussian, left: Mapping[str, float], right: Mapping[str, float]) -> Interval:
+    """The interval of the covariance of two linear combinations."""
+    low = high = 0.0
+    for first, a in left.items():
+        for second, b in right.items():
+            ends = [a * b * end for end in _covariance(gaussian, first, second)]
+            low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+def _slope(gaussian: Gaussian, query: str, secret: Mapping[str, float], spread: Interval) -> Interval:
+    if is_itself(query, secret):
+        coefficient = secret[query]
+        return 1 / coefficient, 1 / coefficient
+    if len(secret) == 1 and gaussian.tolerance.slope is not None:
+        (column, coefficient) = next(iter(secret.items()))
+        return _stated_slope(gaussian, query, column, coefficient)
+    shared = _combined(gaussian, {query: 1.0}, secret)
+    ends = [s / v for s in shared for v in spread]
+    return min(ends), max(ends)
+
+
+def _stated_slope(gaussian: Gaussian, query: str, column: str, coefficient: float) -> Interval:
+    """The slope tolerance speaks of exactly this slope; a correlation of at most 1 caps it."""
+    slope, reach = gaussian.slope(query, column), gaussian.tolerance.slope or 0.0
+    cap = gaussian.sd_range(query)[1] / gaussian.sd_range(column)[0]
+    ends = [max(-cap, min(cap, slope * (1 + sign * reach))) / coefficient for sign in (-1, 1)]
+    return min(ends), max(ends)
+
+
+def _residual(
+    gaussian: Gaussian,
+    pair: tuple[str, str],
+    secret: Mapping[str, float],
+    slopes: tuple[Interval, Interval],
+    spread: Interval,
+) -> Interval:
+    """The interval of Cov(x_1, x_2) minus what g explains of it, by whichever way of writing that is narrowest."""
+    if is_itself(pair[0], secret) or is_itself(pair[1], secret):
+        return 0.0, 0.0
+    low, high = _covariance(gaussian, *pair)
+    explained = [[a * b * v for a in slopes[0] for b in slopes[1] for v in spread]]
+    for beta, column in zip(slopes, reversed(pair), strict=True):
+        shared = _combined(gaussian, {column: 1.0}, secret)
+        explained.append([b * s for b in beta for s in shared])
+    options = [(low - max(taken), high - min(taken)) for taken in explained]
+    return min(options, key=lambda ends: ends[1] - ends[0])

@@ -1,0 +1,204 @@
+"""Public records: number of rows, means and covariance matrix of some columns, and a digest of their content.
+
+Sums are taken around a pilot a, the mean of the first K rows:
+
+    S_i = sum of (x_i - a_i)      P_ij = sum of (x_i - a_i)(x_j - a_j)
+    mean_i = a_i + S_i/n          covariance_ij = (P_ij - S_i S_j/n)/(n - 1)
+
+The mean of K of the n rows is at most sqrt((n-K)/K) standard deviations from the mean of all, however the rows are sorted and
+whatever their size (Cauchy and Schwarz). So the subtraction loses at most log10(n/K) of sixteen digits.
+
+The digest is one of the rows as a multiset of numbers. It does not depend on the file's format, on the order of the rows or on
+other columns, so that the private table is recognised in another form. It protects from mistakes, not from malice.
+
+What must never change: these are *public* records. The private table is met by `require_other_table` alone, which tells nothing
+but whether it is the same; a failure that depends on rows has a fixed text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from typing import TYPE_CHECKING, Any
+
+from attrpriv.engines.scan import _compensated_sum, check_columns
+from attrpriv.engines.tables import Source, open_table, quietly, shown_name
+from attrpriv.errors import DataError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ENGINE_FAILED = (
+    "public: the engine could not read the table. Columns read: {columns}. Check that the file is complete and that each "
+    "column holds values of one type; if it is a CSV file, convert it to Parquet with the types you mean."
+)
+NOT_FINITE = (
+    "public: every value of a column read must be present and finite. Columns read: {columns}. Got one that is not. "
+    "Clean the table, or fill missing entries with the value that the policy names under `missing`."
+)
+SAME_TABLE = (
+    "public: must be other records than the private table, independent of it. Got the private table itself. Fitted on it, the "
+    "noise would depend on its rows and nothing could be promised. Find public records of the same population."
+)
+NOT_COMPARED = (
+    "public: must be other records than the private table, which could not be read to compare the two. Repair that table first."
+)
+
+_PILOT_ROWS = 1000
+_FORMAT = "attrpriv rows 1"
+# Odd constants of splitmix64, and two arbitrary starts: one hash of 64 bits for each.
+_GAMMA, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is known of the named columns of public records."""
+
+    rows: int
+    columns: tuple[str, ...]
+    means: tuple[float, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    """With n - 1 in the denominator."""
+    digest: str
+
+
+class PublicTable:
+    """Public records: a path (Parquet, CSV), a pandas, Polars or Arrow table, or an Ibis table."""
+
+    def __init__(self, data: object) -> None:
+        self._source = open_table(data)
+
+    def moments(self, columns: Sequence[str]) -> Moments:
+        """One query for the pilot, one for the sums, one pass for the digest."""
+        return moments(self._source, columns)
+
+
+def moments(source: Source, columns: Sequence[str]) -> Moments:
+    """Rows, means, covariances and digest of these columns. A missing or infinite value is refused with a fixed text."""
+    names = tuple(dict.fromkeys(columns))
+    check_columns(source, names)
+    found = quietly(lambda: _moments(source, names))
+    if found is None:
+        raise DataError(ENGINE_FAILED.format(columns=_listed(names)))
+    rows, means, covariance = found
+    if rows < 2:
+        raise DataError(f"public: needs at least 2 rows. Got {rows}.")
+    if not all(math.isfinite(number) for row in (means, *covariance) for number in row):
+        raise DataError(NOT_FINITE.format(columns=_listed(names)))
+    digest = content_digest(source, names)
+    if digest is None:
+        raise DataError(ENGINE_FAILED.format(columns=_listed(names)))
+    return Moments(rows, names, means, covariance, digest)
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(shown_name, names)) or "none"
+
+
+# --------------------------------------------------------------------------------------------------------------- moments
+
+
+def _moments(source: Source, names: Sequence[str]) -> tuple[int, tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """NaN takes the place of whatever a missing or infinite value spoils."""
+    pilot = _pilot(source, names)
+    values = _values(source, source.table, names)
+    centred = [value - _number(centre) for value, centre in zip(values, pilot, strict=True)]
+    pairs = list(combinations_with_replacement(range(len(names)), 2))
+    wanted = {"rows": source.table.count()}
+    wanted |= {f"present_{i}": value.count() for i, value in enumerate(values)}
+    wanted |= {f"sum_{i}": _sum(source, value) for i, value in enumerate(centred)}
+    wanted |= {f"product_{i}_{j}": _sum(source, centred[i] * centred[j]) for i, j in pairs}
+    row = source.run(source.table.aggregate(**wanted))
+    n = int(row["rows"])
+    whole = all(row[f"present_{i}"] == n for i in range(len(names)))
+    if n < 2 or not whole:
+        return n, (math.nan,), ()
+    sums = [float(row[f"sum_{i}"]) for i in range(len(names))]
+    half = {(i, j): (float(row[f"product_{i}_{j}"]) - sums[i] * sums[j] / n) / (n - 1) for i, j in pairs}
+    means = tuple(centre + total / n for centre, total in zip(pilot, sums, strict=True))
+    order = range(len(names))
+    return n, means, tuple(tuple(half[min(i, j), max(i, j)] for j in order) for i in order)
+
+
+def _pilot(source: Source, names: Sequence[str]) -> list[float]:
+    first = source.table.limit(_PILOT_ROWS)
+    wanted = {f"mean_{i}": value.mean() for i, value in enumerate(_values(source, first, names))}
+    row = source.run(first.aggregate(**wanted))
+    means = [row[f"mean_{i}"] for i in range(len(names))]
+    return [float(mean) if mean is not None and math.isfinite(mean) else 0.0 for mean in means]
+
+
+def _values(source: Source, table: Any, names: Sequence[str]) -> list[Any]:
+    """The columns as floats."""
+    columns = [table[name].cast("int64") if source.columns[name] == "boolean" else table[name] for name in names]
+    return [column.cast("float64") for column in columns]
+
+
+def _number(value: float) -> Any:
+    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
+    import ibis
+
+    return ibis.literal(repr(value)).cast("float64")
+
+
+def _sum(source: Source, value: Any) -> Any:
+    return _compensated_sum()(value) if source.engine.name == "duckdb" else value.sum()
+
+
+# ---------------------------------------------------------------------------------------------------------------- digest
+
+
+def content_digest(source: Source, columns: Iterable[str]) -> str | None:
+    """SHA-256 of the columns' names and of their rows as a multiset of floats; None if the engine fails."""
+    names = sorted(set(columns))
+    found = quietly(lambda: _hashed(source, names))
+    if found is None:
+        return None
+    return hashlib.sha256(json.dumps([_FORMAT, names, *found]).encode()).hexdigest()
+
+
+def require_other_table(source: Source, rows: int, columns: Sequence[str], digest: str) -> None:
+    """Raise DataError if the private table `source` is the one that has this digest.
+
+    No row is read where the number of rows or the columns already tell the two apart.
+    """
+    numeric = ("integer", "boolean", "decimal", "float")
+    if (source.rows is not None and source.rows != rows) or any(source.columns.get(c) not in numeric for c in columns):
+        return
+    found = content_digest(source, columns)
+    if found is None:
+        raise DataError(NOT_COMPARED)
+    if found == digest:
+        raise DataError(SAME_TABLE)
+
+
+def _hashed(source: Source, names: Sequence[str]) -> tuple[int, ...]:
+    """The number of rows, and for each start the sum of the hashes of all rows; 8 bytes of memory a value."""
+    named = {f"c{i}": value for i, value in enumerate(_values(source, source.table, names))}
+    rows, sums = 0, [0] * len(_STARTS)
+    for batch in source.engine.to_pyarrow(source.table.select(**named)).to_batches():
+        columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
+        rows += batch.num_rows
+        for k, start in enumerate(_STARTS):
+            sums[k] = (sums[k] + int(_row_hashes(columns, start).sum())) % 2**64
+    return rows, *sums
+
+
+def _row_hashes(columns: Sequence[NDArray[np.float64]], start: int) -> NDArray[np.uint64]:
+    """A 64-bit hash of each row: the numbers' bits, one column after the other, through splitmix64."""
+    import numpy as np
+
+    state = np.full(len(columns[0]), start, dtype=np.uint64)
+    for column in columns:
+        plain = np.where(np.isnan(column), np.nan, column + 0.0)  # one NaN, and no negative zero
+        state = (state ^ plain.view(np.uint64)) + np.uint64(_GAMMA)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(_FIRST)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(_SECOND)
+        state ^= state >> np.uint64(31)
+    return state

@@ -1,0 +1,98 @@
+"""What is left of (epsilon, delta) for the calibration, after everything else that the promise has to pay for.
+
+| charge | for |
+|---|---|
+| grid_lambda, grid_eta | drawing noise on a grid (`calibration.lattice`) |
+| lattice_lambda | values recorded on a lattice (`mechanisms.recorded`) |
+| shape_lambda, shape_eta | laws that are only nearly normal: the policy's `shape` tolerance |
+| clip_delta | rows clipped to `bounds` (`mechanisms.clipping`) |
+| fit_delta | an assumption fitted on public records, which may miss the truth |
+| reserve | 2% of delta, kept back for what normality of averages leaves open |
+
+With lambda and eta their sums, laws that are (eps', delta')-close become (eps' + 2 lambda, e^lambda delta' + eta (1 + e^(eps' +
+lambda)))-close (Algorithm 2, corrected: docs/theory/gaussian.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.calibration import classical_mu, gaussian_mu
+from attrpriv.calibration.lattice import grid_charge
+from attrpriv.errors import RefusedError
+from attrpriv.framework import Problem
+from attrpriv.mechanisms.refusal import Refusal
+
+_RESERVE = 0.02
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The calibration's own epsilon and delta, and every charge."""
+
+    epsilon: float
+    delta: float
+    grid_lambda: float
+    grid_eta: float
+    lattice_lambda: float
+    shape_lambda: float
+    shape_eta: float
+    clip_delta: float
+    fit_delta: float
+    reserve: float
+
+    @property
+    def excess(self) -> float:
+        """What the lambdas add to the calibration's epsilon."""
+        return 2 * (self.grid_lambda + self.lattice_lambda + self.shape_lambda)
+
+
+def budget(problem: Problem, theta: Sequence[Gaussian], lattice_lambda: float, clip_delta: float) -> Budget:
+    """Pay for everything; refuse where nothing is left."""
+    grid_lambda, grid_eta = grid_charge(len(problem.columns))
+    shape_lambda = max((g.tolerance.shape.lambda_ for g in theta if g.tolerance.shape is not None), default=0.0)
+    shape_eta = max((g.tolerance.shape.eta for g in theta if g.tolerance.shape is not None), default=0.0)
+    fit_delta = _fit_delta(problem, theta)
+    lam = grid_lambda + lattice_lambda + shape_lambda
+    epsilon = (problem.epsilon - 2 * lam) * (1 - 1e-12)
+    reserve = _RESERVE * problem.delta
+    left = problem.delta - reserve - clip_delta - fit_delta
+    left -= (grid_eta + shape_eta) * (1 + math.exp(problem.epsilon))
+    delta = left * math.exp(-lam) * (1 - 1e-10)
+    if not (epsilon > 0 and delta > 0):
+        raise Refusal(
+            f"what comes before the calibration (grids, recorded spacing, shape, clipping, fit) costs more than epsilon "
+            f"{problem.epsilon:g}, delta {problem.delta:g} allow."
+        )
+    return Budget(
+        epsilon, delta, grid_lambda, grid_eta, lattice_lambda, shape_lambda, shape_eta, clip_delta, fit_delta, reserve
+    )
+
+
+def _fit_delta(problem: Problem, theta: Sequence[Gaussian]) -> float:
+    """The chance that a fitted assumption misses the truth is part of delta, unless the policy takes that risk knowingly."""
+    risks = [1 - gaussian.fitted.confidence for gaussian in theta if gaussian.fitted is not None]
+    if not risks or problem.accept_fit_risk:
+        return 0.0
+    risk = math.fsum(risks) * (1 + 1e-12)
+    if risk > problem.delta / 2 * (1 + 1e-9):
+        raise Refusal(
+            f"assume: fitted with confidence {1 - max(risks):g}; its risk must be at most half of delta ({problem.delta:g}). "
+            "Fit again with more confidence, or state accept_fit_risk: true.",
+            usage=True,
+        )
+    return risk
+
+
+def allowed_distance(problem: Problem, left: Budget) -> float:
+    """How far apart, in standard deviations, two outputs may be."""
+    reason = None
+    try:
+        calibrate = classical_mu if problem.calibration == "classical" else gaussian_mu
+        return calibrate(left.epsilon, left.delta)
+    except RefusedError as error:
+        reason = str(error)
+    raise Refusal(reason)

@@ -1,0 +1,150 @@
+"""How the secrets show in the averages that are released: shifts, and the spread the data surely has.
+
+For each secret and each member of Theta, a list of cases that together are at least as bad as every distribution of the class:
+
+- one average, a secret of one column: the closed form of `assumptions.worst_case`, exact over the box;
+- otherwise: the corners of the slopes' box with the residual covariance's lower bound (`assumptions.vector_box`), or no credit
+  at all where that bound is not semidefinite (a covariance is never below zero). The distance is convex in the shift, so
+  corners suffice;
+- several secrets jointly (a ball or a box of values): the regression on all of them, for exactly stated moments only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.vector_box import VectorBox, is_itself, vector_box
+from attrpriv.assumptions.worst_case import Extreme, candidates
+from attrpriv.framework import Problem, Secret
+from attrpriv.mechanisms.refusal import Refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+MOST_CORNERS = 256
+# Shifts, residual, and whether the signs of the shifts stand for any other signs too.
+Case = tuple["Matrix", "Matrix", bool]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One bad case: the averages move by `shifts` @ u, |u| <= 1; a row's residual covariance is at least `residual`.
+
+    A `signless` case stands for every choice of signs of its shifts, and holds with independent noise only.
+    """
+
+    secret: str
+    theta: int
+    shifts: Matrix
+    residual: Matrix
+    signless: bool = False
+
+
+def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+    """All cases; with `off`, every slope is off by this share more than the tolerance says."""
+    cases = []
+    for index, gaussian in enumerate(theta):
+        for secret in problem.secrets:
+            cases += [Seen(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
+    return cases
+
+
+def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
+    import numpy as np
+
+    gap = secret.gap_of_mean(problem.n)
+    if len(problem.columns) == 1 and secret.single is not None:
+        (column,) = problem.columns
+        extremes = [_off(extreme, column == secret.single, off) for extreme in candidates(gaussian, column, secret.single)]
+        return [(np.array([[e.slope * gap]]), np.array([[e.residual]]), False) for e in extremes]
+    if len(secret.forms) > 1:
+        return _joint(problem, gaussian, secret, off)
+    box = vector_box(gaussian, problem.columns, secret.coefficients)
+    if box is None:
+        raise Refusal(f"{secret.text}: its variance may be zero within the tolerance.")
+    return _corners(problem, secret, box, gap, off)
+
+
+def _off(extreme: Extreme, itself: bool, off: float) -> Extreme:
+    """The same distribution with a steeper slope; a column's slope on itself cannot be off."""
+    slope = extreme.slope * (1 + (0.0 if itself else off))
+    residual = extreme.residual - (slope**2 - extreme.slope**2) * extreme.sd_secret**2
+    return Extreme(slope, max(0.0, residual), extreme.sd_query, extreme.sd_secret)
+
+
+def _corners(problem: Problem, secret: Secret, box: VectorBox, gap: float, off: float) -> list[Case]:
+    import numpy as np
+
+    steepest = np.array([max(map(abs, pair)) for pair in box.slopes])
+    residual = _credited(box.residual - (2 * off + off**2) * box.spread * np.outer(steepest, steepest))
+    ends = []
+    for column, (low, high) in zip(problem.columns, box.slopes, strict=True):
+        reach = 0.0 if is_itself(column, secret.coefficients) else off * max(abs(low), abs(high))
+        ends.append(sorted({low - reach, high + reach}))
+    if np.prod([len(pair) for pair in ends]) > MOST_CORNERS:
+        # Too many corners: the largest slopes, with no credit and (see `noise_design`) independent noise, bound them all.
+        return [(np.array([[max(map(abs, pair)) * gap] for pair in ends]), np.zeros_like(box.residual), True)]
+    corners = {tuple(corner) for corner in itertools.product(*ends)}
+    halves = [corner for corner in corners if tuple(-x for x in corner) not in corners or corner >= tuple(-x for x in corner)]
+    return [(np.array([[slope * gap] for slope in corner]), residual, False) for corner in sorted(halves)]
+
+
+def _credited(residual: Matrix) -> Matrix:
+    """The matrix itself where it is a covariance; else nothing is credited."""
+    import numpy as np
+
+    return residual if _semidefinite(residual) else np.zeros_like(residual)
+
+
+def _semidefinite(matrix: Matrix) -> bool:
+    import numpy as np
+
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    return bool((np.diag(matrix) >= 0).all() and np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] >= -1e-12)
+
+
+def _joint(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
+    """Several statistics hidden together: Gamma = L V G' (G V G')^-1, exact moments."""
+    import numpy as np
+
+    gamma, residual, explained = _regression(gaussian, problem.columns, secret)
+    credited = _credited(residual - (2 * off + off**2) * explained)
+    return [(gamma @ np.array(steps) * (1 + off), credited, False) for steps in secret.joint_steps(problem.n)]
+
+
+def _regression(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> tuple[Matrix, Matrix, Matrix]:
+    """Slopes of the columns on all of the secret's statistics, what these leave open of a row, and what they explain."""
+    import numpy as np
+
+    t = gaussian.tolerance
+    if t.sd or t.slope or t.correlation:
+        raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+    names = gaussian.columns
+    sds = np.array([gaussian.sd_of(name) for name in names])
+    covariance = gaussian.correlation_matrix(names) * np.outer(sds, sds)
+    chosen = np.array([[float(name == column) for name in names] for column in columns])
+    hidden = np.array([[dict(form.coefficients).get(name, 0.0) for name in names] for form in secret.forms])
+    spread = hidden @ covariance @ hidden.T
+    unit = np.sqrt(np.diag(spread))
+    if not (unit > 0).all() or np.linalg.cond(spread / np.outer(unit, unit)) > 1e12:
+        raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
+    gamma = chosen @ covariance @ hidden.T @ np.linalg.inv(spread)
+    explained = gamma @ hidden @ covariance @ chosen.T
+    explained = (explained + explained.T) / 2
+    return gamma, chosen @ covariance @ chosen.T - explained, explained
+
+
+def joint_share(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> float:
+    """The least eigenvalue of what jointly hidden statistics leave open of a row, in units of the columns' sds."""
+    import numpy as np
+
+    _, residual, _ = _regression(gaussian, columns, secret)
+    sds = np.array([gaussian.sd_of(column) for column in columns])
+    return float(np.linalg.eigvalsh(residual / np.outer(sds, sds))[0])

@@ -1,0 +1,474 @@
+"""The commands, in-process: what each prints with and without --json, its exit code, and what it says when something fails."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import attrpriv
+from attrpriv.accounting.ledger import Ledger
+from attrpriv.cli import app as app_module
+from attrpriv.cli import render, starter
+from attrpriv.errors import CertificateError
+from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.queries.query import quoted
+from tests.end_to_end.material import NOON, ROWS, Said, assume, contents, policy, school, students, write_policy, write_table
+
+PLANTED = "PLANTED-4711"
+session_module = importlib.import_module("attrpriv.session")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory of its own with the school's table and policy, and a clock that stands still."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(app_module, "clock", lambda: NOON)
+    school(tmp_path)
+    return tmp_path
+
+
+# --------------------------------------------------------------------------------------------------------- every command
+
+RUNS: dict[str, tuple[str, ...]] = {
+    "init": ("init", "students.parquet", "--out", "new.yaml"),
+    "check": ("check", "students.yaml"),
+    "check, query given": ("check", "students.yaml", "sum(weight)", "count(*)"),
+    "explain": ("explain", "students.yaml"),
+    "plan": ("plan", "students.yaml"),
+    "plan, query given": ("plan", "students.yaml", "sum(weight)", "count(*)"),
+    "release": ("release", "students.yaml"),
+    "release, query given": ("release", "students.yaml", "avg(weight), count(*)", "sum(weight)"),
+    "schema": ("schema",),
+    "demo": ("demo",),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.usefixtures("here")
+def test_a_command_prints_plain_text(name: str) -> None:
+    said = Said(*RUNS[name])
+    assert (said.code, said.err) == (0, "")
+    assert said.out.endswith("\n")
+    assert "\x1b" not in said.out
+    assert "\t" not in said.out
+    longest = max(map(len, said.out.splitlines()))
+    assert longest < 1000
+    assert not any(line != line.rstrip() and len(line) > 300 for line in said.out.splitlines()), "no table fills the pipe"
+
+
+@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.usefixtures("here")
+def test_a_command_prints_one_json_document(name: str) -> None:
+    said = Said(*RUNS[name], "--json")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(("{", "["))
+    assert said.json
+
+
+def test_every_command_takes_json() -> None:
+    commands: dict[str, Any] = typer.main.get_command(app_module.app).commands  # type: ignore[attr-defined]
+    assert {"init", "check", "plan", "release", "schema", "demo"} <= set(commands)
+    assert {name for name, command in commands.items() if not any("--json" in p.opts for p in command.params)} == set()
+    for name in commands:
+        said = Said(name, "--help")
+        assert said.code == 0
+        assert f"attrpriv {name}" in said.out or f" {name} " in said.out
+
+
+def test_version_and_help() -> None:
+    assert Said("--version").out == f"attrpriv {attrpriv.__version__}\n"
+    assert Said("--version").code == 0
+    assert "release" in Said("--help").out
+    assert Said().code == 2  # no command at all
+    assert Said("publish").code == 2
+    assert Said("plan").code == 2
+    assert Said("plan", "x.yaml", "--jsn").code == 2
+
+
+# ------------------------------------------------------------------------------------------------------------------ plan
+
+PLAN_KEYS = {
+    "schema_version": int,
+    "query": str,
+    "mechanism": str,
+    "chosen": bool,
+    "n": int,
+    "policy_digest": str,
+    "epsilon": float,
+    "delta": float,
+    "noise": dict,
+    "parameters": dict,
+    "error": dict,
+    "guarantee": dict,
+    "model_error": list,
+}
+
+
+def test_plan_json_has_the_keys_of_the_design(here: Path) -> None:
+    known = assume(mean={"income": 60_000, "weight": 150})
+    write_policy(here, policy(assume=known, bounds={"weight": [60, 400]}, release=["avg(weight)", "count(*)"]))
+    rows = Said("plan", "students.yaml", "--json").json
+    planned = [row for row in rows if "refused" not in row]
+    assert {"gaussian", "group_dp", "constant"} <= {row["mechanism"] for row in planned}
+    assert {row["query"] for row in planned} == {"avg(weight)", "count(*)"}
+    for row in planned:
+        for key, kind in PLAN_KEYS.items():
+            assert isinstance(row[key], kind), key
+        assert {"kind", "scale"} <= set(row["noise"])
+        assert {"rmse", "mean_absolute", "alpha95", "worst"} <= set(row["error"])
+        assert {"kind", "statement", "reference"} <= set(row["guarantee"])
+        assert all({"off_by", "epsilon"} <= set(entry) for entry in row["model_error"])
+        assert (row["n"], row["epsilon"], row["delta"]) == (ROWS, 1.0, 1e-6)
+    assert {row["mechanism"] for row in planned if row["chosen"]} == {"gaussian"}
+    for row in rows:
+        if "refused" in row:
+            assert set(row) == {"query", "mechanism", "refused"}
+            assert row["refused"]
+
+
+def test_plan_says_why_a_mechanism_is_refused(here: Path) -> None:
+    rows = Said("plan", "students.yaml", "--json").json
+    refused = {row["mechanism"]: row["refused"] for row in rows if "refused" in row}
+    assert "needs bounds for weight" in refused["group_dp"]
+    said = Said("plan", "students.yaml")
+    assert "group_dp refused: needs bounds for weight" in said.out
+    assert "chosen: gaussian; nothing has been read or released." in said.out
+
+
+def test_plan_needs_no_table_where_rows_are_declared(here: Path) -> None:
+    write_policy(here, policy(data="later.parquet", rows=10_000))
+    said = Said("plan", "students.yaml", "--json")
+    assert said.code == 0
+    assert {row["n"] for row in said.json if "refused" not in row} == {10_000}
+    assert Said("check", "students.yaml").code == 0
+
+
+def test_plan_and_check_write_nothing(here: Path) -> None:
+    before = contents(here)
+    for command in ("plan", "check", "explain"):
+        assert Said(command, "students.yaml").code == 0
+    assert contents(here) == before
+
+
+def test_a_warning_where_the_constant_answer_is_better(here: Path) -> None:
+    write_policy(here, policy(assume=assume(mean={"income": 60_000, "weight": 150}), rows=ROWS, epsilon=0.01))
+    for command in ("plan", "check"):
+        assert "nothing beats the constant answer" in Said(command, "students.yaml").out
+
+
+# ----------------------------------------------------------------------------------------------------------------- check
+
+
+def test_check_lists_what_is_hidden_and_answered(here: Path) -> None:
+    said = Said("check", "students.yaml")
+    assert "hide   mean(income), between 20000 and 200000, values at most 1000 apart\n" in said.out
+    assert "answer avg(weight) by gaussian" in said.out
+    assert "ok the policy is complete and consistent, and provable.\n" in said.out
+    found = Said("check", "students.yaml", "--json").json
+    assert (found["ok"], found["refused"]) == (True, None)
+    assert found["queries"][0]["query"] == "avg(weight)"
+    assert found["protect"] == ["mean(income), between 20000 and 200000, values at most 1000 apart"]
+
+
+def test_check_without_a_query(here: Path) -> None:
+    write_policy(here, policy(release=[]))
+    said = Said("check", "students.yaml")
+    assert said.code == 0
+    assert "no query is named" in said.out
+    assert Said("check", "students.yaml", "--json").json["queries"] == []
+
+
+UNPROVABLE = {
+    "refused": (policy("resolution", epsilon=8.0, delta=1e-3, calibration="classical"), 3),
+    "bad usage": (policy(delta=0), 2),
+}
+
+
+@pytest.mark.parametrize("name", UNPROVABLE)
+@pytest.mark.parametrize("command", ["check", "plan", "release"])
+def test_what_cannot_be_proved(name: str, command: str, here: Path) -> None:
+    text, code = UNPROVABLE[name]
+    write_policy(here, text)
+    before = contents(here)
+    said, told = Said(command, "students.yaml"), Said(command, "students.yaml", "--json")
+    assert said.code == told.code == code
+    assert said.complaint == told.complaint
+    assert "gaussian" in said.complaint
+    assert told.json
+    assert contents(here) == before
+
+
+# --------------------------------------------------------------------------------------------------------------- release
+
+
+def test_a_release_is_shown_and_recorded(here: Path) -> None:
+    said = Said("release", "students.yaml")
+    (entry,) = Ledger(here / "students.ledger").entries()
+    (answer,) = entry.answers
+    shown = next(line for line in said.out.splitlines() if line.startswith("avg(weight)")).split()
+    assert abs(float(shown[1]) - answer["value"]) < 0.05
+    assert abs(float(shown[2]) - answer["interval"]["low"]) < 0.05
+    assert abs(float(shown[4]) - answer["interval"]["high"]) < 0.05
+    assert f"recorded as entry 1, digest {entry.digest[:16]}, 2024-05-06T12:00:00+00:00\n" in said.out
+    assert "single persons are not protected" in said.out
+
+
+def test_a_release_in_json_is_what_the_ledger_holds(here: Path) -> None:
+    told = Said("release", "students.yaml", "--json").json
+    (entry,) = Ledger(here / "students.ledger").entries()
+    assert told["answers"] == entry.answers
+    assert told["plan"] == entry.plan
+    assert told["ledger"] == {"entry": 1, "time": "2024-05-06T12:00:00+00:00", "digest": entry.digest}
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_a_second_release_is_refused(flags: tuple[str, ...], here: Path) -> None:
+    assert Said("release", "students.yaml").code == 0
+    before = contents(here)
+    for queries in ((), ("count(*)",), ("avg(income)",)):
+        said = Said("release", "students.yaml", *queries, *flags)
+        assert said.code == 3
+        assert "allows one release call" in said.complaint
+        assert "Got a second one." in said.complaint
+        if flags:
+            assert said.json == {
+                "schema_version": 1,
+                "error": {"kind": "refused", "message": said.complaint, "exit_code": 3},
+            }
+        else:
+            assert said.out == ""
+    assert contents(here) == before
+
+
+def test_a_mechanism_by_name(here: Path) -> None:
+    write_policy(here, policy(bounds={"weight": [60, 400]}))
+    told = Said("release", "students.yaml", "--mechanism", "group_dp", "--json").json
+    assert told["plan"][0]["mechanism"] == "group_dp"
+    said = Said("release", "students.yaml", "--mechanism", "magic")
+    assert said.code in (2, 3)
+
+
+@pytest.mark.parametrize("column", ["[/x]", "[red]weight", ":car:", "größe", 'a"b', "force", "a\nb", "\x1b[31m"])
+def test_a_column_may_have_any_name(column: str, here: Path) -> None:
+    table = students().rename_columns([column, "income", "gender"])
+    write_table(here, table)
+    write_policy(
+        here,
+        policy(
+            "resolution",
+            assume=assume(sd={column: 25, "income": 30_000}, correlation={f"{column}~income": 0.3}),
+            release=[f"avg({quoted(column)})"],
+        ),
+    )
+    name = f"avg({quoted(column)})"
+    printed = name.replace("\n", "\\n").replace("\x1b", "\\x1b")
+    for command in ("plan", "release"):
+        said = Said(command, "students.yaml")
+        assert (said.code, said.err) == (0, "")
+        assert printed in said.out
+        assert "\x1b" not in said.out
+    (entry,) = Ledger(here / "students.ledger").entries()
+    assert entry.answers[0]["query"] == name
+    assert "\x1b" not in Said("plan", "students.yaml", f"avg({quoted(column + '!')})").complaint
+
+
+# ------------------------------------------------------------------------------------------------------ something fails
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise ValueError(PLANTED)
+
+
+# Where something unexpected happens, and the command that meets it.
+UNEXPECTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
+    "init": (lambda patch: patch.setattr(starter, "open_table", fail), ("init", "students.parquet", "--out", "n.yaml")),
+    "check": (lambda patch: patch.setattr(session_module, "open_table", fail), ("check", "students.yaml")),
+    "plan": (lambda patch: patch.setattr(session_module, "open_table", fail), ("plan", "students.yaml")),
+    "release, opening": (lambda patch: patch.setattr(session_module, "open_table", fail), ("release", "students.yaml")),
+    "release, reading": (lambda patch: patch.setattr(session_module, "scan", fail), ("release", "students.yaml")),
+    "release, noise": (
+        lambda patch: patch.setattr(importlib.import_module("attrpriv.mechanisms.plan"), "add_gaussian", fail),
+        ("release", "students.yaml"),
+    ),
+    "release, recording": (lambda patch: patch.setattr(Ledger, "commit", fail), ("release", "students.yaml")),
+    "schema": (lambda patch: patch.setattr(attrpriv.Policy, "schema_document", fail), ("schema",)),
+    "demo": (lambda patch: patch.setattr("attrpriv.demo.school.write_students", fail), ("demo",)),
+}
+
+
+@pytest.mark.parametrize("name", UNEXPECTED)
+def test_an_unexpected_error_says_only_its_type(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrange, arguments = UNEXPECTED[name]
+    arrange(monkeypatch)
+    before = contents(here)
+    said, told = Said(*arguments), Said(*arguments, "--json")
+    assert said.code == told.code == 1
+    assert said.complaint == told.complaint
+    assert said.complaint.startswith("unexpected ValueError; nothing was released.")
+    assert PLANTED not in said.out + said.err + told.out + told.err
+    assert told.json["error"] == {"kind": "unexpected", "message": told.complaint, "exit_code": 1}
+    assert contents(here) == before
+
+
+def test_a_certificate_that_fails_is_no_release(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def verify(_: Any) -> None:
+        raise CertificateError("certificate: does not hold.")
+
+    monkeypatch.setattr(attrpriv.Certificate, "verify", verify)
+    said = Said("release", "students.yaml")
+    assert (said.code, said.complaint) == (1, "certificate: does not hold.")
+    assert not (here / "students.ledger").exists()
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_an_answer_that_cannot_be_printed_is_not_denied(
+    flags: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = app_module._print_json
+
+    def failing(document: Any) -> None:
+        if "answers" in document:
+            raise UnicodeEncodeError("ascii", PLANTED, 0, 1, PLANTED)
+        real(document)
+
+    monkeypatch.setattr(render, "show_release", fail)
+    monkeypatch.setattr(app_module, "_print_json", failing)
+    said = Said("release", "students.yaml", *flags)
+    assert said.code == 1
+    assert said.complaint.startswith("the answer was released but could not be printed (")
+    assert "Entry 1 of the ledger holds it." in said.complaint
+    assert PLANTED not in said.out + said.err
+    assert len(Ledger(here / "students.ledger").entries()) == 1
+
+
+# ------------------------------------------------------------------------------------------------------------------ init
+
+VALUES = {"between": ("20000", "200000"), "within": "1000", "mean": "0.01", "sd": "0.02", "slope": "0.05", "rows": str(ROWS)}
+
+
+def decided(text: str) -> str:
+    """A starter policy with every TODO replaced, as its owner would."""
+    lines = []
+    for line in text.splitlines():
+        key = line.split(":")[0].strip()
+        if line.lstrip().startswith("#") or "TODO" not in line:
+            lines.append(line)
+        elif key == "between":
+            lines.append(line.replace("TODO", "20000", 1).replace("TODO", "200000", 1))
+        else:
+            value = VALUES.get(key, "0.3" if "~" in line else "30000")
+            lines.append(line.replace("TODO", str(value)))
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", ["students.parquet", "people.csv"])
+def test_a_starter_policy_works_once_decided(name: str, here: Path) -> None:
+    write_table(here, name=name)
+    said = Said("init", name, "--out", "new.yaml")
+    assert said.code == 0
+    assert "wrote new.yaml: column names and types, no statistic.\n" in said.out
+    assert ("The types were guessed from a sample of rows" in said.out) == name.endswith(".csv")
+    text = (here / "new.yaml").read_text(encoding="utf-8")
+    assert ("guessed from a sample of rows" in text) == name.endswith(".csv")
+    for line in ("#   weight: integer", "#   income: integer", "#   gender: text"):
+        assert line in text
+    undecided = Said("check", "new.yaml")
+    assert undecided.code == 2
+    assert "Got 'TODO'" in undecided.complaint
+    (here / "new.yaml").write_text(decided(text), encoding="utf-8")
+    assert Said("check", "new.yaml").code == 0
+    assert Said("release", "new.yaml").code == 0
+
+
+def test_a_starter_policy_in_json(here: Path) -> None:
+    write_table(here, name="people.csv")
+    told = Said("init", "people.csv", "--json").json
+    assert (told["path"], told["types_by_sample"]) == ("people.yaml", True)
+    assert told["policy"] == (here / "people.yaml").read_text(encoding="utf-8")
+    assert Said("init", "students.parquet", "--force", "--json").json["types_by_sample"] is False
+
+
+def test_init_does_not_overwrite(here: Path) -> None:
+    before = contents(here)
+    said = Said("init", "students.parquet")
+    assert said.code == 2
+    assert said.complaint == "out: students.yaml exists already. Use --force to overwrite it, or --out to write elsewhere."
+    assert contents(here) == before
+    assert Said("init", "students.parquet", "--force").code == 0
+    assert contents(here)["students.yaml"] != before["students.yaml"]
+
+
+def test_init_says_nothing_about_the_rows(here: Path) -> None:
+    written = []
+    for seed in (1, 2):
+        write_table(here, students(seed=seed, income=1e6 * seed))
+        assert Said("init", "students.parquet", "--force").code == 0
+        written.append((here / "students.yaml").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_init_elsewhere_names_the_table_by_its_full_path(here: Path) -> None:
+    (here / "policies").mkdir()
+    assert Said("init", "students.parquet", "--out", "policies/p.yaml").code == 0
+    text = (here / "policies" / "p.yaml").read_text(encoding="utf-8")
+    assert f"data: {dump_strict([str(here / 'students.parquet')]).strip()[2:]}\n" in text
+
+
+@pytest.mark.parametrize("first", ["body weight", "a: b", "# x", "'", '"', "yes", "1e-6", "{x}", "TODOs", "é\u2028b"])
+def test_a_starter_policy_for_any_column_name(first: str, here: Path) -> None:
+    write_table(here, students().rename_columns([first, "income", "gender"]))
+    assert Said("init", "students.parquet", "--force").code == 0
+    path = here / "students.yaml"
+    path.write_text(
+        decided(path.read_text(encoding="utf-8").replace("TODOs", "tod0s")).replace("tod0s", "TODOs"), encoding="utf-8"
+    )
+    found = attrpriv.Policy.load(path)
+    assert found.assume[0].columns == (first, "income")
+    assert [query.column for query in found.queries()] == [first]
+    assert Said("check", "students.yaml").code == 0
+
+
+def test_init_needs_two_numeric_columns(here: Path) -> None:
+    write_table(here, students().select(["gender", "weight"]), "few.parquet")
+    before = contents(here)
+    said = Said("init", "few.parquet")
+    assert said.code == 2
+    assert said.complaint == "data: a policy needs two numeric columns, one to hide and one to publish. Got 1."
+    assert contents(here) == before
+
+
+@pytest.mark.parametrize("out", ["none/x.yaml", "."])
+def test_init_where_nothing_can_be_written(out: str, here: Path) -> None:
+    before = contents(here)
+    said = Said("init", "students.parquet", "--out", out, "--force")
+    assert said.code == 2
+    assert said.complaint.startswith("out: must be a place that can be written. Got ")
+    assert contents(here) == before
+
+
+# ------------------------------------------------------------------------------------------------------------------ demo
+
+
+def test_the_demo_compares_and_releases(here: Path) -> None:
+    said = Said("demo", "--dir", "school")
+    assert said.code == 0
+    assert "group differential privacy" in said.out
+    assert "attrpriv: exact calibration" in said.out
+    assert sorted(p.name for p in (here / "school").iterdir()) == ["students.ledger", "students.parquet", "students.yaml"]
+    assert Said("release", "school/students.yaml").code == 3
+    again = Said("demo", "--dir", "school")
+    assert (again.code, again.complaint) == (2, "dir: must be a new directory that can be made. Got 'school'.")
+
+
+def test_the_demo_keeps_nothing_unless_told(here: Path) -> None:
+    before = contents(here)
+    told = Said("demo", "--json").json
+    assert [row["chosen"] for row in told["compared"]].count(True) == 1
+    assert told["release"]["answers"][0]["query"] == "avg(weight)"
+    assert contents(here) == before
