@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attrpriv import calibration, divergences, laws, queries
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
+    from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
         AttrprivError,
         CertificateError,
@@ -49,6 +50,7 @@ _HOME = {
     "Policy": "policy.models",
     "PolicyError": "errors",
     "Problem": "framework.problem",
+    "PublicTable": "engines.moments",
     "Query": "queries.query",
     "QueryError": "errors",
     "RefusedError": "errors",
@@ -77,6 +79,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Problem",
+    "PublicTable",
     "Query",
     "QueryError",
     "RefusedError",

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from attrpriv.divergences import gaussian_delta_upper
+from attrpriv.divergences import gaussian_delta_upper, moving_upper
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
+from attrpriv.laws import Cell, MovingCases, parse_cases
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +43,64 @@ class GaussianCheck(FrozenModel):
     credited: Rows
 
 
+class CasesCheck(FrozenModel):
+    """A set-valued secret under one box of laws, covered by cells on each of which one bound holds for every member."""
+
+    secret: str
+    theta: int
+    cases: tuple[str, ...]
+    means: tuple[Finite, Finite]
+    sds: tuple[Finite, Finite]
+    form: Literal["slope", "correlation", "itself"]
+    strength: NonNegative
+    query_sds: tuple[Finite, Finite]
+    cells: tuple[tuple[Finite, Finite, Finite, Finite], ...] = Field(min_length=1)
+
+    def delta(self, epsilon: float, variance: float) -> float:
+        """The largest bound on the hockey-stick divergence over the box, at this noise variance; 1 where cells leave a gap."""
+        cells = [Cell(means=cell[:2], sds=cell[2:]) for cell in self.cells]
+        box = Cell(means=self.means, sds=self.sds)
+        moving = MovingCases(parse_cases(self.cases), box, self.form, self.strength, self.query_sds)
+        if not _covered(box, cells):
+            return 1.0
+        uppers = []
+        for cell in cells:
+            lam = moving.spread(cell.sds[1]).lam(variance)
+            uppers.append(moving_upper(moving.cases, cell, lam, epsilon)[0])
+        return max(uppers)
+
+
+def _covered(box: Cell, cells: Sequence[Cell]) -> bool:
+    """Whether cells made by halving a box again and again make up the whole box."""
+    inside = [cell for cell in cells if _within(cell, box)]
+    if any(cell == box for cell in inside):
+        return True
+    if not inside:
+        return False
+    mean, sd = box.middle
+    cuts = [
+        (Cell((box.means[0], mean), box.sds), Cell((mean, box.means[1]), box.sds)),
+        (Cell(box.means, (box.sds[0], sd)), Cell(box.means, (sd, box.sds[1]))),
+    ]
+    return any(
+        halves[0] != box
+        and halves[1] != box
+        and all(any(_within(cell, half) for cell in inside) for half in halves)
+        and all(any(_within(cell, half) for half in halves) for cell in inside)
+        and all(_covered(half, inside) for half in halves)
+        for halves in cuts
+    )
+
+
+def _within(cell: Cell, box: Cell) -> bool:
+    return (
+        box.means[0] <= cell.means[0]
+        and cell.means[1] <= box.means[1]
+        and box.sds[0] <= cell.sds[0]
+        and cell.sds[1] <= box.sds[1]
+    )
+
+
 class GaussianEvidence(FrozenModel):
     """Equal-variance Gaussian outputs, plus every charge that is not the calibration itself."""
 
@@ -50,6 +109,7 @@ class GaussianEvidence(FrozenModel):
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
     factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
     checks: tuple[GaussianCheck, ...]
+    set_checks: tuple[CasesCheck, ...] = Field(default=(), description="set-valued secrets, for one average")
     grid_lambda: float = Field(ge=0)
     lattice_lambda: float = Field(ge=0)
     grid_eta: float = Field(ge=0)
@@ -67,9 +127,16 @@ class GaussianEvidence(FrozenModel):
             return 1.0
         # Rounded down, because a smaller epsilon inside can only raise delta.
         inner = max(0.0, inner * (1 - 1e-15) - 1e-300)
-        worst = gaussian_delta_upper(inner, self.distance())
+        worst = max(gaussian_delta_upper(inner, self.distance()), self._sets(inner))
         close = math.exp(lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
         return (close + self.clip_delta + self.fit_delta + self.reserve) * _ROUND_UP
+
+    def _sets(self, epsilon: float) -> float:
+        if not self.set_checks:
+            return 0.0
+        if len(self.independent) != 1 or self.factor:
+            return 1.0
+        return max(check.delta(epsilon, self.independent[0] ** 2) for check in self.set_checks)
 
     def distance(self) -> float:
         """The largest distance of two output laws, in standard deviations, rounded up."""
@@ -260,6 +327,11 @@ class Certificate(FrozenModel):
             for check in self.evidence.checks:
                 apart = self.evidence.distance_of(check)
                 lines.append(f"worst for {check.secret}: outputs {apart:.6g} standard deviations apart")
+        if isinstance(self.evidence, GaussianEvidence):
+            lines += [
+                f"worst for {sets.secret}: the mixture's exact law, over {len(sets.cells)} cells of the box"
+                for sets in self.evidence.set_checks
+            ]
         if self.individuals is not None:
             lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
         if not self.exact:

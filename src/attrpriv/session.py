@@ -18,9 +18,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Ledger
+from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.engines.view import check_out
+from attrpriv.engines.view import columns_left
+from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, UsageError
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
@@ -29,7 +31,7 @@ from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 from attrpriv.release import Release, noisy_answers
-from attrpriv.view_rows import ViewRows
+from attrpriv.view_rows import ViewRows, require_answerable
 
 if TYPE_CHECKING:
     from attrpriv.framework import Problem
@@ -58,6 +60,7 @@ class Session:
         self._clock = clock
         self._process = os.getpid()
         self._source: Source | None = None
+        self._rows: ViewRows | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -67,7 +70,7 @@ class Session:
 
     def close(self) -> None:
         """Forget the table. The ledger is only open while it is read or written."""
-        self._source = None
+        self._source = self._rows = None
 
     def problem(self, queries: Queries | None = None) -> Problem:
         """The problem to be solved, from public facts only."""
@@ -101,13 +104,14 @@ class Session:
         """
         self._require_same_process()
         plan = self.view_plan()
-        if out is not None:
-            check_out(Path(out), force=force)
-        rows = self._rows_of(plan, Ledger(self._require_ledger()))
-        table = rows.table(self.policy.identifiers)
+        ledger = Ledger(self._require_ledger())
+        columns_left(self._open(), self.policy.row_id, self.policy.identifiers)
         if out is None:
-            return table
-        rows.write(table, Path(out), force=force, low_memory=low_memory)
+            return self._rows_of(plan, ledger).table()
+        check_out(Path(out), self._data, force=force)
+        source = self._opened()  # an engine for this file alone: what it spills goes when it does
+        limit_memory(source, low_memory=low_memory)
+        ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time).write(Path(out))
         return plan
 
     def view_plan(self) -> ViewPlan:
@@ -117,7 +121,8 @@ class Session:
         return plan_view_of(self.policy.problem((Query("count"),), n, types))
 
     def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
-        return ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time)
+        self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, known=self._rows)
+        return self._rows
 
     def _plan_on(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Plan:
         """The plan that fits what the ledger already holds; a refusal before any row is read."""
@@ -139,9 +144,11 @@ class Session:
     def _answer(self, ledger: Ledger, plan: Plan) -> Release | BaseException:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
+            self._require_other_records()
             if plan.view is None:
                 answers = noisy_answers(plan, plan.answers(self._averages(plan)))
             else:
+                require_answerable(self._open(), self.policy, plan.queries)
                 answers = self._rows_of(plan.view, ledger).answers(plan.queries)
             entry = ledger.commit(
                 kind="release" if plan.view is None else "answer",
@@ -154,6 +161,12 @@ class Session:
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
+
+    def _require_other_records(self) -> None:
+        """An assumption must not have been fitted on this very table."""
+        for gaussian in self.policy.assume:
+            if gaussian.fitted is not None:
+                require_other_table(self._open(), gaussian.fitted.rows, gaussian.columns, gaussian.fitted.digest)
 
     def _averages(self, plan: Plan) -> list[Fraction]:
         """The exact averages that the plan's columns need, from one pass; none at all where nothing is asked of the table."""
@@ -168,16 +181,17 @@ class Session:
 
     def _open(self) -> Source:
         self._require_same_process()
-        failure: DataError | None = None
         if self._source is None:
-            try:
-                self._source = open_table(self._data)
-            except DataError as error:
-                failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
-        if failure is not None:
-            raise failure
-        assert self._source is not None
+            self._source = self._opened()
         return self._source
+
+    def _opened(self) -> Source:
+        failure: DataError
+        try:
+            return open_table(self._data)
+        except DataError as error:
+            failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
+        raise failure
 
     def _public_facts(self) -> tuple[int, Mapping[str, str]]:
         """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""

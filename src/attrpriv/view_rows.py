@@ -1,27 +1,35 @@
 """A view bound to its table: drawn once and recorded, or taken up again from the ledger.
 
 What must never change: the secret state is in the ledger before a single row is handed out, and a ledger that holds a view
-never draws another. The plan recorded with it must be the plan asked for: another range would be another view.
+never draws another. What is recorded with it must be what is asked for: other cells or ranges, another `row_id` or another
+table would be another view.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.tables import Source
-from attrpriv.engines.view import Cells, Drawn, draw, view_table, write_view
-from attrpriv.engines.view_answers import CellSums, view_sums
-from attrpriv.errors import RefusedError
+from attrpriv.engines.view import Cells, Drawn, draw, require_same_table, view_table
+from attrpriv.engines.view_answers import CellSums, check_queries, view_sums
+from attrpriv.engines.view_file import write_view
+from attrpriv.errors import CertificateError, DataError, RefusedError
+from attrpriv.guarantee import ViewEvidence
 from attrpriv.mechanisms.plan import Spread
 from attrpriv.mechanisms.subsample import standard_error
 from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
 from attrpriv.release import Answer, Value
+
+NO_HITS = "query: some row of the view must satisfy the filter of an average. Got none. Ask for a wider one."
 
 
 @dataclass(frozen=True)
@@ -36,31 +44,43 @@ class ViewRows:
 
     @classmethod
     def recorded_or_drawn(
-        cls, plan: ViewPlan, policy: Policy, source: Source, ledger: Ledger, time: Callable[[], str]
+        cls,
+        plan: ViewPlan,
+        policy: Policy,
+        source: Source,
+        ledger: Ledger,
+        time: Callable[[], str],
+        known: ViewRows | None = None,
     ) -> ViewRows:
+        """The rows of the recorded view, or of a new one. `known`: rows whose table was compared with the view before."""
+        _require_certified(plan)
         cells = _cells(plan, policy)
+        public = _public(plan, policy, cells)
         entries = ledger.entries()
         if not entries:
             drawn = draw(source, cells, plan.n, policy.row_id)
-            public = _public(plan)
             ledger.commit(
                 kind="view", time=time(), policy_digest=plan.policy_digest, plan=public, answers=[], state=drawn.to_json()
             )
             return cls(plan, policy, source, cells, drawn)
         ledger.refuse("answer")
-        if entries[0].plan != _public(plan):
-            raise RefusedError("view: the ledger holds a view drawn for other ranges or cells. Keep to that policy.")
-        return cls(plan, policy, source, cells, Drawn.from_json(ledger.view_state() or {}))
+        if entries[0].plan != public:
+            raise RefusedError("view: the ledger holds a view drawn for other ranges, cells or row_id. Keep to that policy.")
+        drawn = _recorded(ledger)
+        if known is None or (known.source, known.drawn) != (source, drawn):
+            require_same_table(source, cells, drawn, policy.row_id)
+        return cls(plan, policy, source, cells, drawn)
 
-    def table(self, identifiers: Sequence[str]) -> Any:
+    def table(self) -> Any:
         """The view as a lazy Ibis table."""
-        return view_table(self.source, self.cells, self.drawn, self.policy.row_id, identifiers)
+        return view_table(self.source, self.cells, self.drawn, self.policy.row_id, self.policy.identifiers)
 
-    def write(self, table: Any, out: Path, *, force: bool, low_memory: bool) -> None:
-        write_view(self.source, table, out, self.plan.rows, force=force, low_memory=low_memory)
+    def write(self, out: Path) -> None:
+        write_view(self.source, self.table(), out, self.plan.rows)
 
     def answers(self, queries: Sequence[Query]) -> tuple[Answer, ...]:
         """Each query from the view, scaled to the public composition."""
+        require_answerable(self.source, self.policy, queries)
         shares = public_shares(self.plan, self.policy.composition)
         return tuple(self._answer(query, shares) for query in queries)
 
@@ -70,10 +90,34 @@ class ViewRows:
         )
         values = []
         for group, cells in sums.groups.items():
-            value, error = _estimate(query, self.plan, cells, shares)
+            found = _estimate(query, self.plan, cells, shares)
+            if found is None and query.group_by is None:
+                raise DataError(NO_HITS)
+            if found is None:
+                continue
+            value, error = found
             name = None if query.group_by is None else "(missing)" if group is None else group
             values.append(Value(value, Spread("gaussian" if error else "none", error), name))
         return Answer(query, tuple(values))
+
+
+def _recorded(ledger: Ledger) -> Drawn:
+    with contextlib.suppress(KeyError, TypeError):
+        return Drawn.from_json(ledger.view_state())
+    raise RefusedError("view: the ledger's secret state must be as attrpriv wrote it. Got another. Restore it from a backup.")
+
+
+def require_answerable(source: Source, policy: Policy, queries: Sequence[Query]) -> None:
+    """Raise DataError, from the schema alone, where a query reads what the view does not have."""
+    check_queries(source, queries, [*policy.identifiers, *(() if policy.row_id is None else (policy.row_id,))])
+
+
+def _require_certified(plan: ViewPlan) -> None:
+    """The certificate must hold, and the rows kept must be the ones it counted on."""
+    plan.certificate.verify()
+    evidence = plan.certificate.evidence
+    if not isinstance(evidence, ViewEvidence) or (evidence.n, evidence.cells) != (plan.n, plan.cells):
+        raise CertificateError("view: must keep what its certificate counted on. Nothing was drawn.")
 
 
 def _cells(plan: ViewPlan, policy: Policy) -> Cells:
@@ -86,20 +130,24 @@ def _cells(plan: ViewPlan, policy: Policy) -> Cells:
     )
 
 
-def _public(plan: ViewPlan) -> dict[str, Any]:
-    """What identifies a view: the composition, the cells and how many rows of each are kept."""
-    return {key: value for key, value in plan.to_json().items() if key in ("schema_version", "secret", "n", "cells")}
+def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
+    """What identifies a view: the composition, its cells, how many rows of each are kept, and what rows are told apart by."""
+    kept = {key: value for key, value in plan.to_json().items() if key in ("schema_version", "secret", "n", "cells")}
+    conditions = [None if condition is None else str(condition) for condition in cells.conditions]
+    return {**kept, "conditions": conditions, "row_id": policy.row_id}
 
 
-def _estimate(query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float]) -> tuple[float, float]:
-    """The value at the public composition, and its standard error (of a ratio: by linearisation)."""
-    mean = sum(shares[cell.name] * s.total / cell.keep for cell, s in zip(plan.cells, sums, strict=True))
+def _estimate(
+    query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float]
+) -> tuple[float, float] | None:
+    """The value at the public composition and its standard error (of a ratio: by linearisation); None: an average of no row."""
+    mean = sum(shares[cell.name] * float(s.total / cell.keep) for cell, s in zip(plan.cells, sums, strict=True))
     hits = sum(shares[cell.name] * s.hits / cell.keep for cell, s in zip(plan.cells, sums, strict=True))
     ratio = query.kind == "avg" and not query.plain
     if ratio and hits == 0:
-        return 0.0, 0.0
+        return None
     centre = mean / hits if ratio else 0.0
-    sds = [_sd(s, cell.keep, centre) for cell, s in zip(plan.cells, sums, strict=True)]
+    sds = [_sd(s, cell.keep, Fraction(centre)) for cell, s in zip(plan.cells, sums, strict=True)]
     error = standard_error(plan.cells, shares, sds)
     if ratio:
         return centre, error / hits
@@ -107,10 +155,10 @@ def _estimate(query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Ma
     return mean * factor, error * factor
 
 
-def _sd(sums: CellSums, keep: int, centre: float) -> float:
-    """The standard deviation, over a cell's kept rows, of y - centre * i."""
+def _sd(sums: CellSums, keep: int, centre: Fraction) -> float:
+    """The standard deviation, over a cell's kept rows, of y - centre * i; exact until the root, so nothing cancels."""
     if keep < 2:
         return 0.0
     total = sums.total - centre * sums.hits
     squares = sums.squares - 2 * centre * sums.total + centre**2 * sums.hits
-    return float(max(0.0, (squares - total**2 / keep) / (keep - 1)) ** 0.5)
+    return math.sqrt(max(Fraction(0), (squares - total**2 / keep) / (keep - 1)))

@@ -24,7 +24,7 @@ from tests.end_to_end.material import policy, students
 
 LEVEL = 4e-7
 FEW, MANY = 200, 5_000
-ROWS = 40
+ROWS = 400
 
 session_module = importlib.import_module("attrpriv.session")
 exact_module = importlib.import_module("attrpriv.noise.exact")

@@ -88,8 +88,9 @@ class Ledger:
         _require_allowed(self.path, self.entries(), kind)
 
     def view_state(self) -> Any | None:
-        """The secret state of the view that was drawn; None before that."""
-        if not self.entries():
+        """The secret state of the view that was drawn; None if there is no view."""
+        entries = self.entries()
+        if not entries or entries[0].kind != "view":
             return None
         return _without_traces(self.path, lambda: _read_state(self.path))
 
@@ -99,6 +100,8 @@ class Ledger:
         """Record one entry (with a view, also its secret state); when this returns, it is on the disk."""
         contents = _contents(kind=kind, time=time, policy_digest=policy_digest, plan=plan, answers=answers)
         secret = _json_value("state", state)
+        if (kind == "view") != (secret is not None):
+            raise UsageError("state: a view has one, and nothing else has. Got something else.")
         self.refuse(kind)  # also refuses a file that is no ledger, before anything could be written to it
         return _without_traces(self.path, lambda: _write(self.path, contents, secret))
 
@@ -260,10 +263,15 @@ def _read(path: Path) -> tuple[Entry, ...]:
         return _checked_entries(connection, path)
 
 
-def _read_state(path: Path) -> Any | None:
+def _read_state(path: Path) -> Any:
     with closing(_open(path, "ro")) as connection:
         row = connection.execute("SELECT value FROM secret_state WHERE key = ?", (_VIEW_STATE,)).fetchone()
-    return None if row is None else json.loads(row[0])
+    state = None
+    with suppress(TypeError, ValueError, RecursionError):
+        state = None if row is None else json.loads(row[0])
+    if state is None:
+        raise _changed(path)
+    return state
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:

@@ -1,7 +1,7 @@
 """A Gaussian assumption from *public* records: a box that contains the truth with a stated confidence.
 
-From n independent rows of one multivariate normal law come exact intervals, each with tail probability a = (1 - confidence)/(2K)
-on either side, K intervals in all. So all of them hold at once with probability at least the confidence (Bonferroni):
+From n independent rows of one multivariate normal law come K exact intervals, each of which misses on either side with
+probability (1 - confidence)/(2K). So all of them hold at once with probability at least the confidence (Bonferroni):
 
 | of | interval | law |
 |---|---|---|
@@ -138,6 +138,8 @@ def slope_pairs(columns: Sequence[str], sensitive: Sequence[str], queries: Seque
     >>> slope_pairs(["weight", "height", "income"], ["income"], ["weight", "height"])
     (('weight', 'height'), ('weight', 'income'), ('height', 'income'))
     """
+    if not columns or len(set(columns)) != len(columns):
+        raise UsageError(f"columns: must be one or more different names. Got {', '.join(columns) or 'none'}.")
     for column in (*sensitive, *queries):
         if column not in columns:
             raise UsageError(f"columns: must hold every sensitive and every query column. Got none called {column}.")
@@ -159,8 +161,6 @@ def _check_confidence(confidence: float) -> None:
 
 def _check_moments(moments: PublicMoments, tail: float) -> None:
     columns = moments.columns
-    if not columns or len(set(columns)) != len(columns):
-        raise UsageError(f"columns: must be one or more different names. Got {', '.join(columns) or 'none'}.")
     needed = least_rows(len(columns), tail)
     if moments.rows < needed:
         raise DataError(

@@ -1,8 +1,8 @@
 """What a fitted assumption costs: the part of delta that is kept for the fit having missed the truth.
 
-Independent public records whose box contains the truth with probability 1 - beta give (epsilon, delta + beta): average over the
-public records, and where the box misses, say nothing. So beta is paid out of delta, and the calibration gets the rest. The event
-is one and the same for every release that uses the assumption: it is charged once, not once a release.
+Independent public records whose box contains the truth with probability 1 - beta give (epsilon, delta + beta): average over
+the public records, and count every record set whose box misses as a failure. So beta is paid out of delta, and the calibration
+gets the rest. The miss is one event for all releases that use the assumption: it is charged once, not once a release.
 
 What must never change: a risk above delta/2 is refused unless the owner accepts it, and then it is added to the promise.
 """

@@ -1,6 +1,19 @@
 """Calibration: the least noise that keeps a promise, always returned on the private side."""
 
 from attrpriv.calibration.gaussian import classical_mu, gaussian_mu, noise_variance
+from attrpriv.calibration.moving_cases import CheckedCell, MovingNoise, moving_variance
 from attrpriv.calibration.search import largest_private
+from attrpriv.calibration.set_valued import SetValuedNoise, set_valued_lam, set_valued_variance
 
-__all__ = ["classical_mu", "gaussian_mu", "largest_private", "noise_variance"]
+__all__ = [
+    "CheckedCell",
+    "MovingNoise",
+    "SetValuedNoise",
+    "classical_mu",
+    "gaussian_mu",
+    "largest_private",
+    "moving_variance",
+    "noise_variance",
+    "set_valued_lam",
+    "set_valued_variance",
+]

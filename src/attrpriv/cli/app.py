@@ -133,6 +133,30 @@ def init(
 
 
 @app.command()
+def fit(
+    policy: PolicyFile,
+    public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML).")] = None,
+    confidence: Annotated[float | None, typer.Option("--confidence", help="Of the whole box; default: 1 - delta/2.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write an assumption from public records, with its confidence. Never from the private table."""
+    from attrpriv.cli import fit as fitting
+    from attrpriv.errors import UsageError
+
+    with guarded(as_json):
+        if public is None or out is None:
+            raise UsageError("public, out: both are needed, as in --public census.parquet --out census.assumption.yaml.")
+        with render.working("reading the public records"):
+            written = fitting.fit_policy(policy, public, out, confidence, force=force)
+        if as_json:
+            _print_json(written.to_json())
+        else:
+            fitting.show(written)
+
+
+@app.command()
 def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
     """Is the policy complete, consistent and provable? Reads no row."""
     from attrpriv.cli.checks import check_policy

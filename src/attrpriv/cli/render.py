@@ -7,7 +7,9 @@ stderr, so that a pipe stays clean.
 from __future__ import annotations
 
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -44,8 +46,12 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def complain(message: str) -> None:
-    """One line, whatever the width of the terminal."""
-    sys.stderr.write(f"attrpriv: {printable(' '.join(message.split()))}\n")
+    """One line; in a terminal, broken between words and not within them."""
+    line = f"attrpriv: {printable(' '.join(message.split()))}"
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    sys.stderr.write(line + "\n")
 
 
 def printable(text: str) -> str:

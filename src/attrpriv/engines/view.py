@@ -7,23 +7,24 @@
 Rows with equal contents move independently, and the same key gives the same view from every kind of input. What must never
 change:
 
-* key and thresholds reach the engine as bound parameters and stay in its session variables. No SQL text, log or expression that
-  leaves this module holds them: a threshold is about keep/count, so it would tell the count.
+* what leaves is a function of the kept rows in their new order. Rows that were not kept do not show in it, not even in a
+  column's nullability, a dictionary, or the last digit of a sum.
+* key and thresholds, and whatever tells about a threshold, reach the engine as bound parameters and stay in its session
+  variables. No SQL text, log or expression that leaves this module holds them: a threshold is about keep/count, so it would
+  tell the count.
+* the same key on another table, or on the same rows in another order, would be a second draw. So a fingerprint of the table is
+  part of the secret state, and a table that does not have it is refused.
 * a cell count outside its public range, or a row in no cell, is an announced failure with a fixed text.
-* a file appears complete under its name, or not at all; what the engine spilled is removed.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import math
-import os
 import secrets
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 from attrpriv.engines.conditions import check_condition, holds
@@ -40,10 +41,11 @@ NO_CELL = (
     "Name its category, or add `other` with a range."
 )
 NOT_UNIQUE = "row_id: every row must have its own value, none missing. Got a column in which some are missing or repeated."
+WRONG_ROWS = "rows: must be the number of rows of the table. Got another number."
 ENGINE_FAILED = "data: the engine could not read the table for the view. Check that the file is complete."
 CHANGED = "data: the table must be the one the view was drawn from. Got one that is not."
-NOT_WRITTEN = "out: must be a file that can be written, with room for the view. Got one that cannot. Nothing was left behind."
 
+_RESERVED = "attrpriv "
 _POSITION = "attrpriv position"
 _CELL = "attrpriv cell"
 _DIGEST = "attrpriv digest"
@@ -64,17 +66,19 @@ class Cells:
 
 @dataclass(frozen=True)
 class Drawn:
-    """The secret state of a view: with it the same rows are chosen again."""
+    """The secret state of a view: with it the same rows are chosen again, from the same table and no other."""
 
     key: str = field(repr=False)
     thresholds: tuple[str, ...] = field(repr=False)
+    fingerprint: str = field(repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "thresholds": list(self.thresholds)}
+        return {"key": self.key, "thresholds": list(self.thresholds), "fingerprint": self.fingerprint}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Drawn:
-        return cls(str(value["key"]), tuple(str(threshold) for threshold in value["thresholds"]))
+    def from_json(cls, value: Any) -> Drawn:
+        thresholds = tuple(str(threshold) for threshold in value["thresholds"])
+        return cls(str(value["key"]), thresholds, str(value["fingerprint"]))
 
 
 def draw(source: Source, cells: Cells, n: int, row_id: str | None, key: str | None = None) -> Drawn:
@@ -82,16 +86,19 @@ def draw(source: Source, cells: Cells, n: int, row_id: str | None, key: str | No
 
     The key comes from the operating system; only tests give one.
     """
-    _check_schema(source, cells, row_id)
-    secret = secrets.token_hex(32) if key is None else key
-    outcome = quietly(lambda: _draw(source, cells, n, row_id, secret))
+    check_schema(source, cells, row_id)
+    outcome = quietly(lambda: _draw(source, cells, n, row_id, secrets.token_hex(32) if key is None else key))
     if isinstance(outcome, Drawn):
         return outcome
-    texts = {"range": OUT_OF_RANGE, "cell": NO_CELL, "row_id": NOT_UNIQUE, "rows": CHANGED}
+    texts = {"range": OUT_OF_RANGE, "cell": NO_CELL, "row_id": NOT_UNIQUE, "rows": WRONG_ROWS}
     raise DataError(ENGINE_FAILED if outcome is None else texts[outcome])
 
 
-def _check_schema(source: Source, cells: Cells, row_id: str | None) -> None:
+def check_schema(source: Source, cells: Cells, row_id: str | None) -> None:
+    """Raise DataError, from the schema alone, where no view of this table can be drawn."""
+    reserved = [name for name in source.columns if name.lower().startswith(_RESERVED)]
+    if reserved:
+        raise DataError(f"data: no column's name may begin with {_RESERVED!r}. Got {reserved[0]!r}. Rename that column.")
     for condition in cells.conditions:
         if condition is not None:
             check_condition(source.columns, condition)
@@ -105,11 +112,19 @@ def _check_schema(source: Source, cells: Cells, row_id: str | None) -> None:
         raise DataError(f"row_id: must be one of the table's columns. Got {shown_name(row_id)}.")
 
 
+def columns_left(source: Source, row_id: str | None, identifiers: Sequence[str]) -> tuple[str, ...]:
+    """The columns of the view, or UsageError if there are none."""
+    left = tuple(name for name in source.columns if name not in identifiers and name != row_id)
+    if not left:
+        raise UsageError("identifiers: must leave some column for the view. Got all of them.")
+    return left
+
+
 def _draw(
     source: Source, cells: Cells, n: int, row_id: str | None, key: str
 ) -> Drawn | Literal["range", "cell", "row_id", "rows"]:
     table = _digested(source, cells, row_id, _bind(source, "key", key))
-    counts = _counts(source, table)
+    counts, fingerprint = _read_all(source, table)
     if row_id is not None and not _unique(source, row_id, n):
         return "row_id"
     if sum(counts.values()) != n:
@@ -119,17 +134,52 @@ def _draw(
     found = [counts.get(k, 0) for k in range(len(cells.keep))]
     if any(not low <= count <= high for count, low, high in zip(found, cells.low, cells.high, strict=True)):
         return "range"
-    return Drawn(key, _thresholds(source, table, cells.keep, found))
+    thresholds = _thresholds(source, table, cells.keep, found)
+    return Drawn(key, thresholds, _sealed(fingerprint, thresholds))
 
 
-def _counts(source: Source, table: Any) -> dict[int, int]:
-    grouped = table.group_by(_CELL).aggregate(rows=table.count())
-    return {int(row[_CELL]): int(row["rows"]) for row in source.engine.to_pyarrow(grouped).to_pylist()}
+def require_same_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> None:
+    """Raise DataError if the view was drawn from another table, or from these rows in another order. One pass."""
+    check_schema(source, cells, row_id)
+    found = quietly(lambda: _read_all(source, _digested(source, cells, row_id, _bind(source, "key", drawn.key)))[1])
+    if found is None:
+        raise DataError(ENGINE_FAILED)
+    if _sealed(found, drawn.thresholds) != drawn.fingerprint:
+        raise DataError(CHANGED)
+
+
+def _sealed(fingerprint: str, thresholds: Sequence[str]) -> str:
+    """The fingerprint of the table together with the thresholds, which the key alone does not fix."""
+    return hashlib.sha256(" ".join((fingerprint, *thresholds)).encode()).hexdigest()
+
+
+def _read_all(source: Source, table: Any) -> tuple[dict[int, int], str]:
+    """How many rows each cell has, and a fingerprint of all rows, each with its digest and its cell."""
+    sha256 = _functions()["sha256"]
+    parts = [table[_DIGEST], table[_CELL].cast("string"), *(_text(table[name]) for name in source.columns)]
+    text = parts[0]
+    for part in parts[1:]:
+        text = text + "\x1f" + part
+    mark = _number(sha256(text), 0)
+    grouped = table.group_by(_CELL).aggregate(rows=table.count(), mark=mark.bit_xor())
+    total, counts = 0, {}
+    for row in source.engine.to_pyarrow(grouped).to_pylist():
+        counts[int(row[_CELL])] = int(row["rows"])
+        total ^= int(row["mark"])
+    return counts, f"{total:016x}"
+
+
+def _text(column: Any) -> Any:
+    """A value as text that does not depend on where it is read."""
+    kind = column.type()
+    if kind.is_timestamp() and kind.timezone is not None:
+        column = column.epoch_seconds()
+    return column.cast("string").fill_null("\x1e")
 
 
 def _unique(source: Source, row_id: str, n: int) -> bool:
-    # nunique leaves missing values out, so they show as a lower number
-    return int(source.run(source.table.aggregate(ids=source.table[row_id].nunique()))["ids"]) == n
+    # What is hashed is the text. nunique leaves missing values out, so they show as a lower number.
+    return int(source.run(source.table.aggregate(ids=source.table[row_id].cast("string").nunique()))["ids"]) == n
 
 
 def _thresholds(source: Source, table: Any, keep: Sequence[int], counts: Sequence[int]) -> tuple[str, ...]:
@@ -161,9 +211,10 @@ def _hexadecimal(share: float) -> str:
 
 
 def _near(source: Source, table: Any, windows: Sequence[tuple[str, str]]) -> dict[int, tuple[int, list[str]]]:
-    """For each cell, how many digests lie below its window, and those inside."""
+    """For each cell, how many digests lie below its window, and those inside. A window tells a count, so it is bound."""
     digest = table[_DIGEST]
-    low, high = _by_cell(table, [a for a, _ in windows]), _by_cell(table, [b for _, b in windows])
+    low = _by_cell(table, [_bind(source, "window", a) for a, _ in windows])
+    high = _by_cell(table, [_bind(source, "window", b) for _, b in windows])
     inside = (digest >= low) & (digest < high)
     grouped = table.group_by(_CELL).aggregate(below=(digest < low).sum(), near=digest.collect(where=inside))
     rows = source.engine.to_pyarrow(grouped).to_pylist()
@@ -183,15 +234,20 @@ def _digested(source: Source, cells: Cells, row_id: str | None, key: Any) -> Any
     import ibis
 
     if row_id is None:
-        assert source.positioned is not None  # _check_schema
+        assert source.positioned is not None  # check_schema
         table = source.positioned(_POSITION)
     else:
         table = source.table.mutate(**{_POSITION: source.table[row_id]})
     named = [(holds(table, condition), k) for k, condition in enumerate(cells.conditions) if condition is not None]
     rest = next((k for k, condition in enumerate(cells.conditions) if condition is None), -1)
-    cell = ibis.cases(*named, else_=rest)
+    cell = ibis.cases(*named, else_=rest) if named else ibis.literal(rest)
     digest = _functions()["sha256"](key + table[_POSITION].cast("string"))
     return table.mutate(**{_CELL: cell.cast("int32"), _DIGEST: digest})
+
+
+def _number(digest: Any, start: int) -> Any:
+    """64 bits of a digest, from this hexadecimal digit on."""
+    return ("0x" + digest.substr(start, 16)).cast("uint64")
 
 
 @cache
@@ -214,21 +270,36 @@ def _bind(source: Source, name: str, value: str) -> Any:
     return _functions()["getvariable"](variable)
 
 
-def view_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None, dropped: Sequence[str]) -> Any:
+def view_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None, identifiers: Sequence[str]) -> Any:
     """The view as a lazy Ibis table: kept rows in shuffled order, without identifiers."""
+    columns = columns_left(source, row_id, identifiers)
     table = kept_rows(source, cells, drawn, row_id)
-    left_out = {*dropped, *(() if row_id is None else (row_id,))}
-    columns = {name: _plain(table, name, kind) for name, kind in source.columns.items() if name not in left_out}
-    if not columns:
-        raise UsageError("identifiers: must leave some column for the view. Got all of them.")
     digest = table[_DIGEST]
-    order = [("0x" + digest.substr(start, 16)).cast("uint64") for start in (32, 48)]
-    return table.order_by(order).select(**columns)
+    shown = {name: _plain(table, name, source.columns[name]) for name in columns}
+    view = quietly(lambda: _bound(source, table.order_by([_number(digest, 32), _number(digest, 48)]).select(**shown)))
+    if view is None:
+        raise DataError(ENGINE_FAILED)
+    return view
+
+
+def _bound(source: Source, view: Any) -> Any:
+    """The same expression with a table in memory replaced by its name in the engine.
+
+    Ibis would run a table in memory on an engine of its own choice, which does not know the key and would keep no row.
+    """
+    import ibis.expr.operations as operations
+
+    named = {}
+    for held in view.op().find(operations.InMemoryTable):
+        name = f"attrpriv_rows_{secrets.token_hex(8)}"
+        source.engine.con.register(name, held.data.to_pyarrow(held.schema))
+        named[held] = source.engine.table(name).op()
+    return view.op().replace(named).to_expr() if named else view
 
 
 def kept_rows(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> Any:
     """The kept rows with their cell's number; for aggregates, which need no order."""
-    _check_schema(source, cells, row_id)
+    check_schema(source, cells, row_id)
     table = quietly(lambda: _kept_rows(source, cells, drawn, row_id))
     if table is None:
         raise DataError(ENGINE_FAILED)
@@ -247,64 +318,12 @@ def cell_number(table: Any) -> Any:
 
 
 def _plain(table: Any, name: str, kind: str) -> Any:
-    """A column without the dictionary it may carry: an enumeration names values that no kept row has."""
-    return table[name].concat("") if kind == "text" else table[name]
+    """A column without what it may bring along from rows that are not kept.
 
+    An enumeration names values that no kept row has. And DuckDB knows from the statistics of the whole file whether a column
+    has missing values, and would write "required" or "optional" accordingly: so every column is made one that could have some.
+    """
+    import ibis
 
-def check_out(out: Path, *, force: bool) -> None:
-    """Refuse a place that cannot take the view, before anything is drawn."""
-    if not out.name.lower().endswith(".parquet"):
-        raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
-    if out.is_dir() or not out.parent.is_dir():
-        raise UsageError(f"out: must be a file in a directory that exists. Got {str(out)!r}.")
-    if out.exists() and not force:
-        raise UsageError(f"out: {out.name} exists already. Use force to overwrite it, or choose another name.")
-
-
-def write_view(source: Source, view: Any, out: Path, rows: int, *, force: bool, low_memory: bool) -> None:
-    """Write the view to a new Parquet file, streamed through the engine, in a bounded amount of memory."""
-    check_out(out, force=force)
-    done = quietly(lambda: _write(source, view, out, rows, low_memory))
-    if done is None:
-        raise UsageError(NOT_WRITTEN)
-    if not done:
-        raise DataError(CHANGED)
-
-
-def _write(source: Source, view: Any, out: Path, rows: int, low_memory: bool) -> bool:
-    with tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
-        half = Path(place) / "view.parquet"
-        with _bounded(source, place, low_memory):
-            source.engine.to_parquet(view, half)
-        if _written_rows(half) != rows:
-            return False
-        with half.open("rb") as file:
-            os.fsync(file.fileno())
-        half.replace(out)
-    return True
-
-
-def _written_rows(path: Path) -> int:
-    import pyarrow.parquet
-
-    return int(pyarrow.parquet.read_metadata(path).num_rows)
-
-
-@contextlib.contextmanager
-def _bounded(source: Source, place: str, low_memory: bool) -> Iterator[None]:
-    """Sort on disk in `place`, within a bounded memory, and leave the engine as it was."""
-    connection = source.engine.con
-    settings = {"temp_directory": place, "memory_limit": "150MB" if low_memory else "700MB", "threads": 1 if low_memory else 2}
-    before = {name: connection.execute(f"SELECT current_setting('{name}')").fetchone()[0] for name in settings}
-    try:
-        for name, value in settings.items():
-            connection.execute(f"SET {name} = {_literal(value)}")
-        yield
-    finally:
-        for name, value in before.items():
-            with contextlib.suppress(Exception):
-                connection.execute(f"SET {name} = {_literal(value)}")
-
-
-def _literal(value: object) -> str:
-    return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+    column = table[name].concat("") if kind == "text" else table[name]
+    return ibis.cases((table[_DIGEST] != "", column), else_=None)

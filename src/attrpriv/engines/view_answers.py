@@ -1,13 +1,21 @@
-"""Statistics of a view, cell by cell, in one query: what stratified answers are made of.
+"""Statistics of a view, cell by cell: what stratified answers are made of.
 
 For a query over x with a filter, y = x where the filter holds and 0 elsewhere, and i = 1 or 0 for the filter; of each cell and
 group: the number of rows, and the sums of i, y and y^2. Sums are over kept rows only, so nothing here is secret.
+
+What must never change: the sums are exact, so that they are functions of the kept rows alone. A sum of floats depends, in its
+last digits, on the order of the rows and on where threads part them, that is on rows that were not kept. So y is first rounded
+to a whole multiple of a unit, a power of two fixed by the largest |y| of the kept rows, and whole numbers are summed:
+
+    y  ->  q round(y / q),      q = 2^-48 times the power of two at or above max |y|
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from attrpriv.engines.conditions import check_condition, holds
@@ -15,19 +23,21 @@ from attrpriv.engines.scan import NOT_FINITE, check_columns
 from attrpriv.engines.tables import Source, quietly, shown_name
 from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, cell_number, kept_rows
 from attrpriv.errors import DataError
-from attrpriv.queries.conditions import parse_condition
+from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 _GROUP = "attrpriv group"
+# 48 bits squared, and summed over up to 2^29 rows, fit into a decimal of 38 digits.
+_BITS = 48
 
 
 @dataclass(frozen=True)
 class CellSums:
     """Over the kept rows of one cell (and one group): how many satisfy the filter, their sum, their sum of squares."""
 
-    hits: float
-    total: float
-    squares: float
+    hits: int
+    total: Fraction
+    squares: Fraction
 
 
 @dataclass(frozen=True)
@@ -37,38 +47,58 @@ class ViewSums:
     groups: Mapping[str | None, tuple[CellSums, ...]]
 
 
+def check_queries(source: Source, queries: Sequence[Query], left_out: Sequence[str]) -> None:
+    """Raise DataError, from the schema alone, where a query cannot be answered from a view of this table.
+
+    `left_out` are columns that the view has not: who could ask for an identifier would recognise rows.
+    """
+    for query in queries:
+        absent = [column for column in _columns(query) if column in left_out]
+        if absent:
+            raise DataError(f"query: must not read an identifier, which the view leaves out. Got {shown_name(absent[0])}.")
+        if query.column is not None:
+            check_columns(source, [query.column])
+        if query.where is not None:
+            check_condition(source.columns, parse_condition(query.where))
+        if query.group_by is not None and query.group_by not in source.columns:
+            raise DataError(f"group by: must be one of the table's columns. Got {shown_name(query.group_by)}.")
+
+
+def _columns(query: Query) -> tuple[str, ...]:
+    filtered = () if query.where is None else columns_of(parse_condition(query.where))
+    return (*filtered, *(column for column in (query.column, query.group_by) if column is not None))
+
+
 def view_sums(
     source: Source, cells: Cells, drawn: Drawn, row_id: str | None, query: Query, missing: Mapping[str, float],
     bounds: Mapping[str, tuple[float, float]],
 ) -> ViewSums:  # fmt: skip
     """Read what one query needs from the view."""
-    if query.column is not None:
-        check_columns(source, [query.column])
-    if query.where is not None:
-        check_condition(source.columns, parse_condition(query.where))
-    if query.group_by is not None and query.group_by not in source.columns:
-        raise DataError(f"group by: must be one of the table's columns. Got {shown_name(query.group_by)}.")
+    check_queries(source, [query], () if row_id is None else (row_id,))
     table = kept_rows(source, cells, drawn, row_id)
-    rows = quietly(lambda: _rows(source, table, query, missing, bounds))
-    if rows is None:
+    found = quietly(lambda: _rows(source, table, query, missing, bounds))
+    if found is None:
         raise DataError(ENGINE_FAILED)
+    rows, unit = found
     if any(row["absent"] for row in rows):
         raise DataError(NOT_FINITE.format(columns=shown_name(query.column)))
     counted = [sum(row["rows"] for row in rows if row["cell"] == k) for k in range(len(cells.keep))]
     if counted != list(cells.keep):
         raise DataError(CHANGED)
-    return _gathered(rows, len(cells.keep), query)
+    return _gathered(rows, unit, len(cells.keep), query)
 
 
 def _rows(
     source: Source, table: Any, query: Query, missing: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], Fraction]:
     import ibis
 
     everywhere = cell_number(table).notnull()
     hit = everywhere if query.where is None else holds(table, parse_condition(query.where))
     value, absent = _value(table, query, missing, bounds)
-    y = ibis.ifelse(hit, value, 0.0)
+    y = ibis.ifelse(hit & ~absent, value, 0.0)
+    exponent = _exponent(source.run(table.aggregate(largest=y.abs().max()))["largest"])
+    whole = (y * ibis.literal(2.0 ** (_BITS - exponent))).round().cast("int64").cast("decimal(38, 0)")
     keys = {"cell": cell_number(table)}
     if query.group_by is not None:
         keys[_GROUP] = table[query.group_by].cast("string")
@@ -76,10 +106,17 @@ def _rows(
         rows=table.count(),
         absent=(absent & hit).sum().fill_null(0),
         hits=hit.cast("int64").sum(),
-        total=y.sum(),
-        squares=(y * y).sum(),
+        total=whole.sum().cast("string"),
+        squares=(whole * whole).sum().cast("string"),
     )
-    return list(source.engine.to_pyarrow(grouped).to_pylist())
+    return list(source.engine.to_pyarrow(grouped).to_pylist()), Fraction(2) ** (exponent - _BITS)
+
+
+def _exponent(largest: float | None) -> int:
+    """The least power of two that is at or above every |y|, within what keeps the unit and its inverse finite."""
+    if not largest:
+        return 0
+    return max(-900, math.frexp(largest)[1])
 
 
 def _value(
@@ -100,17 +137,17 @@ def _value(
     return value.fill_null(0.0), value.isnull() | value.isinf().fill_null(False)
 
 
-def _gathered(rows: list[dict[str, Any]], cells: int, query: Query) -> ViewSums:
+def _gathered(rows: list[dict[str, Any]], unit: Fraction, cells: int, query: Query) -> ViewSums:
     names: list[str | None] = [None]
     if query.group_by is not None:
         names = sorted({row[_GROUP] for row in rows}, key=lambda name: (name is None, name))
-    empty = CellSums(0.0, 0.0, 0.0)
+    empty = CellSums(0, Fraction(0), Fraction(0))
     groups: dict[str | None, tuple[CellSums, ...]] = {}
     for name in names:
         found = {row["cell"]: row for row in rows if query.group_by is None or row[_GROUP] == name}
-        groups[name] = tuple(_sums(found[k]) if k in found else empty for k in range(cells))
+        groups[name] = tuple(_sums(found[k], unit) if k in found else empty for k in range(cells))
     return ViewSums(groups)
 
 
-def _sums(row: Mapping[str, Any]) -> CellSums:
-    return CellSums(float(row["hits"]), float(row["total"]), float(row["squares"]))
+def _sums(row: Mapping[str, Any], unit: Fraction) -> CellSums:
+    return CellSums(int(row["hits"]), int(row["total"]) * unit, int(row["squares"]) * unit * unit)

@@ -167,12 +167,12 @@ def _value_condition(column: str, value: str, bins: Mapping[str, Sequence[float]
 
 
 def bin_names(edges: Sequence[float]) -> list[str]:
-    """How the bins between these edges are called; the last one includes its upper edge.
+    """How the bins between these edges are called, in full; the last one includes its upper edge.
 
-    >>> bin_names([0, 18, 65])
-    ['[0, 18)', '[18, 65]']
+    >>> bin_names([0, 18, 65.5])
+    ['[0, 18)', '[18, 65.5]']
     """
-    ends = [f"{edge:g}" for edge in edges]
+    ends = [repr(float(edge)).removesuffix(".0") for edge in edges]
     names = [f"[{a}, {b})" for a, b in itertools.pairwise(ends)]
     return [*names[:-1], names[-1][:-1] + "]"]
 

@@ -5,6 +5,7 @@
                 and sums that are hidden jointly
     parameter   the same, of the population the table was drawn from (compositions only)
     between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
+    cases       sets of values, as in ["< 50000", ">= 50000"]: which of them holds the mean or sum must not show
     within      w: only values at most w apart must look alike (means and sums; jointly: in Euclidean distance)
 
 Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed.
@@ -18,9 +19,10 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from attrpriv.errors import QueryError
+from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework.composition import Cell, Composition, cells_of, parse_composition
 from attrpriv.framework.model import FrozenMap, FrozenModel, Positive, Range
+from attrpriv.laws.intervals import IntervalUnion, parse_cases, require_disjoint
 from attrpriv.queries.linear import Linear, parse_linear
 
 
@@ -52,6 +54,9 @@ class Secret(FrozenModel):
     between: Between | None = Field(
         default=None, description="[low, high]: all values in this range must look alike; a distribution: a range a cell"
     )
+    cases: tuple[str, ...] | None = Field(
+        default=None, min_length=2, description='sets that must look alike, such as "< 5", ">= 5", "[0, 5)", "abs < 5"'
+    )
     within: Positive | None = Field(default=None, description="only values at most this far apart must look alike")
 
     def __init__(self, secret: Any = None, **data: Any) -> None:
@@ -75,8 +80,8 @@ class Secret(FrozenModel):
             self._require_linear()
         elif self.parameter is not None and self.composition.kind == "count":
             raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
-        elif self.between is None or self.within is not None:
-            raise ValueError(f"{self.text} needs between and takes no within.")
+        elif self.between is None or self.within is not None or self.cases is not None:
+            raise ValueError(f"{self.text} needs between, and takes neither within nor cases.")
         return self
 
     def _require_linear(self) -> None:
@@ -91,8 +96,26 @@ class Secret(FrozenModel):
             )
         if len(texts) != len(self.forms):
             raise ValueError(f"secret: must name different statistics. Got {self.text}.")
-        if self.between is None and self.within is None:
+        if self.cases is not None:
+            self._require_cases()
+        elif self.between is None and self.within is None:
             raise ValueError("needs between: [low, high] or within: distance, or both. Got neither.")
+
+    def _require_cases(self) -> None:
+        if self.between is not None or self.within is not None or self.single is None:
+            raise ValueError("cases: stand alone (no between, no within), for the mean or sum of one column.")
+        problem = None
+        try:
+            require_disjoint(self.case_sets)
+        except UsageError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(problem)
+
+    @property
+    def case_sets(self) -> tuple[IntervalUnion, ...]:
+        """The sets that `cases` names."""
+        return parse_cases(self.cases or ())
 
     @property
     def text(self) -> str:
@@ -138,6 +161,9 @@ class Secret(FrozenModel):
     @property
     def gap(self) -> float:
         """The largest distance of two values that must look alike, in the secret's own unit."""
+        if self.cases is not None:
+            ends = [end for case in self.case_sets for end in case.ends]
+            return max(ends) - min(ends) if all(case.bounded for case in self.case_sets) else float("inf")
         widest = float("inf") if self.ends is None else self.ends[1] - self.ends[0]
         return min(widest, float("inf") if self.within is None else self.within)
 
@@ -169,6 +195,8 @@ class Secret(FrozenModel):
         pairs = [] if self.ends is None else [f"between {self.ends[0]:g} and {self.ends[1]:g}"]
         if isinstance(self.between, Mapping):
             pairs += [f"{name} between {low:g} and {high:g}" for name, (low, high) in self.between.items()]
+        if self.cases is not None:
+            pairs.append(f"which of {' | '.join(self.cases)} holds it")
         if self.within is not None:
             pairs.append(f"values at most {self.within:g} apart")
         return f"{self.text}{' of the population' if self.parameter else ''}, {', '.join(pairs)}"

@@ -26,6 +26,7 @@ _HALF_LINE = re.compile(rf"(abs\s*)?(<=|>=|<|>)\s*({_NUMBER})", re.IGNORECASE)
 _BOUNDED = re.compile(rf"([\[(])\s*({_NUMBER})\s*,\s*({_NUMBER})\s*([\])])")
 # Standardising an end takes a subtraction and a division; this covers their rounding on either side.
 _ULPS = 4 * 2.0**-52
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, order=True)
@@ -133,7 +134,7 @@ class IntervalUnion:
         '[1, 2)'
         """
         _require_moments(mean, sd)
-        parts = ((part, (part.low - mean) / sd, (part.high - mean) / sd) for part in self.parts)
+        parts = ((part, _shifted(part.low, mean) / sd, _shifted(part.high, mean) / sd) for part in self.parts)
         return IntervalUnion(tuple(Interval(low, high, part.low_closed, part.high_closed) for part, low, high in parts))
 
     def end_ranges(self, means: tuple[float, float], sds: tuple[float, float]) -> tuple[EndRange, ...]:
@@ -241,12 +242,20 @@ def _merged(parts: Sequence[Interval]) -> tuple[Interval, ...]:
 def _moved(end: float, means: tuple[float, float], sds: tuple[float, float]) -> tuple[float, float]:
     if math.isinf(end):
         return end, end
-    below, above = end - means[1], end - means[0]
+    below, above = _shifted(end, means[1]), _shifted(end, means[0])
     least = below / (sds[1] if below >= 0 else sds[0])
     most = above / (sds[0] if above >= 0 else sds[1])
     return least - _ULPS * abs(least), most + _ULPS * abs(most)
 
 
+def _shifted(end: float, mean: float) -> float:
+    """end - mean; beyond this magnitude a finite end could turn into an infinite one, which is another set."""
+    shifted = end - mean
+    if math.isfinite(end) and not abs(shifted) <= _LARGEST:
+        raise UsageError(f"standardise: {end:g} is too far from the mean {mean:g}; choose another unit.")
+    return shifted
+
+
 def _require_moments(mean: float, sd: float) -> None:
-    if not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
-        raise UsageError(f"standardise: needs a finite mean and a positive sd. Got {mean}, {sd}.")
+    if not (math.isfinite(mean) and 1 / _LARGEST <= sd <= _LARGEST):
+        raise UsageError(f"standardise: needs a finite mean and an sd from {1 / _LARGEST:g} to {_LARGEST:g}. Got {mean}, {sd}.")

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.calibration import classical_mu, gaussian_mu
 from attrpriv.calibration.lattice import grid_charge
 from attrpriv.errors import RefusedError
@@ -31,7 +32,7 @@ _RESERVE = 0.02
 
 @dataclass(frozen=True)
 class Budget:
-    """The calibration's own epsilon and delta, and every charge."""
+    """The calibration's own epsilon and delta, every charge, and the delta that is promised in the end."""
 
     epsilon: float
     delta: float
@@ -43,6 +44,8 @@ class Budget:
     clip_delta: float
     fit_delta: float
     reserve: float
+    promised: float
+    fit_lines: tuple[str, ...]
 
     @property
     def excess(self) -> float:
@@ -55,11 +58,11 @@ def budget(problem: Problem, theta: Sequence[Gaussian], lattice_lambda: float, c
     grid_lambda, grid_eta = grid_charge(len(problem.columns))
     shape_lambda = max((g.tolerance.shape.lambda_ for g in theta if g.tolerance.shape is not None), default=0.0)
     shape_eta = max((g.tolerance.shape.eta for g in theta if g.tolerance.shape is not None), default=0.0)
-    fit_delta = _fit_delta(problem, theta)
+    fit = _fit_charge(problem, theta)
     lam = grid_lambda + lattice_lambda + shape_lambda
     epsilon = (problem.epsilon - 2 * lam) * (1 - 1e-12)
     reserve = _RESERVE * problem.delta
-    left = problem.delta - reserve - clip_delta - fit_delta
+    left = fit.calibration - reserve - clip_delta
     left -= (grid_eta + shape_eta) * (1 + math.exp(problem.epsilon))
     delta = left * math.exp(-lam) * (1 - 1e-10)
     if not (epsilon > 0 and delta > 0):
@@ -68,23 +71,27 @@ def budget(problem: Problem, theta: Sequence[Gaussian], lattice_lambda: float, c
             f"{problem.epsilon:g}, delta {problem.delta:g} allow."
         )
     return Budget(
-        epsilon, delta, grid_lambda, grid_eta, lattice_lambda, shape_lambda, shape_eta, clip_delta, fit_delta, reserve
+        epsilon,
+        delta,
+        grid_lambda,
+        grid_eta,
+        lattice_lambda,
+        shape_lambda,
+        shape_eta,
+        clip_delta,
+        fit.risk,
+        reserve,
+        fit.promised,
+        fit.lines,
     )
 
 
-def _fit_delta(problem: Problem, theta: Sequence[Gaussian]) -> float:
-    """The chance that a fitted assumption misses the truth is part of delta, unless the policy takes that risk knowingly."""
-    risks = [1 - gaussian.fitted.confidence for gaussian in theta if gaussian.fitted is not None]
-    if not risks or problem.accept_fit_risk:
-        return 0.0
-    risk = math.fsum(risks) * (1 + 1e-12)
-    if risk > problem.delta / 2 * (1 + 1e-9):
-        raise Refusal(
-            f"assume: fitted with confidence {1 - max(risks):g}; its risk must be at most half of delta ({problem.delta:g}). "
-            "Fit again with more confidence, or state accept_fit_risk: true.",
-            usage=True,
-        )
-    return risk
+def _fit_charge(problem: Problem, theta: Sequence[Gaussian]) -> FitCharge:
+    """The chance that a fitted assumption misses the truth: part of delta, or on top of it where the policy accepts that."""
+    reason = fit_refusal(theta, problem.delta)
+    if reason is not None and not problem.accept_fit_risk:
+        raise Refusal(reason, usage=True)
+    return fit_charge(theta, problem.delta)
 
 
 def allowed_distance(problem: Problem, left: Budget) -> float:

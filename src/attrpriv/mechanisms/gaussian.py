@@ -24,6 +24,7 @@ from attrpriv.divergences import gaussian_epsilon
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
+from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, common_bits, design
@@ -65,28 +66,32 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     left = budget(problem, theta, lattice.charge, sum(charge for charge in clips.values() if charge is not None))
     mu = allowed_distance(problem, left)
     cases = seen(problem, theta)
+    sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
     layout = design(cases, [least[c] for c in problem.columns], _sds(problem, theta), mu, credit(problem))
+    layout = layout.at_least(max((math.sqrt(found.noise.variance) for found in sets), default=0.0))
     if common_bits(layout) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
-    evidence = _evidence(problem, cases, layout, left)
+    evidence = _evidence(problem, cases, sets, layout, left)
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     floor = {c: max(least[c], _needed(problem, theta, c, gaussian_mu(left.epsilon, left.delta))) for c in problem.columns}
-    certificate = _certificate(problem, theta, evidence, lattice, floor, layout, clips)
+    for found in sets:
+        floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
+    certificate = _certificate(problem, theta, evidence, lattice, floor, layout, clips, left)
     certificate.verify()
-    off = _model_error(problem, theta, evidence, left)
+    off = () if sets else _model_error(problem, theta, evidence, left)
     scales = dict(zip(problem.columns, layout.scales(), strict=True))
     return Plan(
         mechanism=mechanism,
         queries=problem.queries,
         n=problem.n,
         epsilon=problem.epsilon,
-        delta=problem.delta,
+        delta=left.promised,
         policy_digest=problem.policy_digest,
         columns=_column_plans(problem, evidence, certificate, layout, least, mu, clips),
         factor=layout.factor,
         guarantee=Guarantee(
             kind="proved" if mechanism == "gaussian" else "approximate",
-            statement=statement(problem),
+            statement=statement(problem, left.promised),
             reference="docs/theory/gaussian.md",
         ),
         certificate=certificate,
@@ -113,7 +118,7 @@ def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
         _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
         _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
     for secret in problem.secrets:
-        gap = secret.gap if len(secret.forms) == 1 else 1.0
+        gap = secret.gap if len(secret.forms) == 1 and math.isfinite(secret.gap) else 1.0
         _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST)])
     return theta
 
@@ -133,7 +138,9 @@ def _sds(problem: Problem, theta: Sequence[Gaussian]) -> list[float]:
     return [max(gaussian.sd_of(c) for gaussian in theta) / math.sqrt(problem.n) for c in problem.columns]
 
 
-def _evidence(problem: Problem, cases: Sequence[Seen], layout: Design, left: Budget) -> GaussianEvidence:
+def _evidence(
+    problem: Problem, cases: Sequence[Seen], sets: Sequence[CaseNoise], layout: Design, left: Budget
+) -> GaussianEvidence:
     """Of each secret and member of Theta, the case with the largest distance."""
     empty = GaussianEvidence(
         columns=problem.columns,
@@ -155,7 +162,8 @@ def _evidence(problem: Problem, cases: Sequence[Seen], layout: Design, left: Bud
         distance = empty.distance_of(check)
         if distance >= worst.get((case.secret, case.theta), (-1.0, check))[0]:
             worst[case.secret, case.theta] = (distance, check)
-    return empty.model_copy(update={"checks": tuple(check for _, check in worst.values())})
+    found = tuple(case.check(left.epsilon, layout.independent[0] ** 2) for case in sets)
+    return empty.model_copy(update={"checks": tuple(check for _, check in worst.values()), "set_checks": found})
 
 
 def _check(problem: Problem, case: Seen) -> GaussianCheck:
@@ -176,16 +184,17 @@ def _certificate(
     floor: Mapping[str, float],
     layout: Design,
     clips: Mapping[str, float | None],
+    left: Budget,
 ) -> Certificate:
     scales = dict(zip(problem.columns, layout.scales(), strict=True))
     gap = max((scales[c] - floor[c] for c in problem.columns), default=0.0)
     exact = all(scales[c] <= floor[c] * ROUND_UP**2 for c in problem.columns)
     return Certificate(
         epsilon=problem.epsilon,
-        delta=problem.delta,
+        delta=left.promised,
         evidence=evidence,
         individuals=row_evidence(problem, layout.independent, clips),
-        assumes=gaussian_assumptions(problem, theta, lattice),
+        assumes=(*gaussian_assumptions(problem, theta, lattice), *left.fit_lines),
         exact=exact,
         gap=0.0 if exact else max(0.0, gap),
     )
@@ -196,6 +205,8 @@ def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float)
     needed = 0.0
     for gaussian in theta:
         for secret in problem.secrets:
+            if by_law(secret, theta):
+                continue
             known = _witnessed if secret.single is not None else _stated
             needed = max(needed, known(problem, gaussian, column, secret, mu))
     return math.sqrt(needed)
@@ -237,8 +248,8 @@ def _column_plans(
             "mask": least[column],
             "independent": layout.independent[k],
             "granularity": granularity(layout.independent[k]),
-            "shift": max(math.hypot(*check.shifts[k]) for check in evidence.checks),
-            "credited_variance": min(check.credited[k][k] for check in evidence.checks),
+            "shift": max((math.hypot(*check.shifts[k]) for check in evidence.checks), default=0.0),
+            "credited_variance": min((check.credited[k][k] for check in evidence.checks), default=0.0),
             "clipped": clip is not None,
         }
         plans.append(
@@ -256,7 +267,7 @@ def _column_plans(
 
 
 def _fragile(problem: Problem, rows: Sequence[ModelError]) -> tuple[str, ...]:
-    first = rows[0].epsilon
+    first = rows[0].epsilon if rows else 0.0
     if first is not None and first <= 2 * problem.epsilon:
         return ()
     real = "no epsilon holds" if first is None else f"the real epsilon is {first:.3g}"

@@ -32,6 +32,10 @@ class Design:
     independent: tuple[float, ...]
     factor: tuple[tuple[float, ...], ...]
 
+    def at_least(self, scale: float) -> Design:
+        """The same with at least this much independent noise on each average."""
+        return Design(tuple(max(own, scale * ROUND_UP) for own in self.independent), self.factor)
+
     def scales(self) -> tuple[float, ...]:
         """The standard deviation of all the noise on each average."""
         rows = self.factor or ((),) * len(self.independent)
@@ -40,6 +44,8 @@ class Design:
 
 def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float, credit: float) -> Design:
     """The noise that keeps every case within the distance mu; `credit` turns a row's variance into an average's."""
+    if not masks:
+        return Design((), ())
     if len(masks) == 1:
         return Design((_scalar(cases, masks[0], mu, credit) * ROUND_UP,), ())
     apart = _independent(cases, masks, mu)

@@ -49,9 +49,11 @@ class Seen:
 
 def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
     """All cases; with `off`, every slope is off by this share more than the tolerance says."""
-    cases = []
-    for index, gaussian in enumerate(theta):
+    cases: list[Seen] = []
+    for index, gaussian in enumerate(theta if problem.columns else ()):
         for secret in problem.secrets:
+            if secret.cases is not None and all(secret.single in member.mean for member in theta):
+                continue  # hidden by the law of the mixture (`mechanisms.cases`)
             cases += [Seen(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
     return cases
 
@@ -59,7 +61,9 @@ def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[
 def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
     import numpy as np
 
-    gap = secret.gap_of_mean(problem.n)
+    gap = secret.gap_of_mean(problem.n) if len(secret.forms) == 1 else 1.0
+    if gap == float("inf"):
+        raise Refusal(f"{secret.text}: unbounded cases need the column's mean in the assumption, for the law of the mixture.")
     if len(problem.columns) == 1 and secret.single is not None:
         (column,) = problem.columns
         extremes = [_off(extreme, column == secret.single, off) for extreme in candidates(gaussian, column, secret.single)]

@@ -26,9 +26,11 @@ from attrpriv.queries.query import Query
 def plan(problem: Problem) -> Plan:
     """Answer from the view; the view itself is the whole proof."""
     view = plan_view(problem)
-    lacking = [cell.name for cell in view.cells if not cell.keep]
+    lacking = [cell for cell in view.cells if cell.keep < min(2, cell.high)]
     if lacking:
-        raise Refusal(f"between: no row of {lacking[0]} is kept, so nothing can stand for it. Raise the low end of its range.")
+        problem_is = "so nothing can stand for it" if not lacking[0].keep else "so its spread cannot be told"
+        kept = f"{lacking[0].keep or 'no'} row of {lacking[0].name} is kept"
+        raise Refusal(f"between: {kept}, {problem_is}. Raise the low end of its range.")
     shares = public_shares(view, problem.composition)
     return Plan(
         mechanism="subsample",
@@ -64,7 +66,9 @@ def _error(problem: Problem, view: ViewPlan, shares: Mapping[str, float], query:
         width, factor = reach, query.weight(problem.n)
     else:
         return UNKNOWN_ERROR
-    return gaussian_error(standard_error(view.cells, shares, [width / 2] * len(view.cells))).scaled(factor)
+    # In a cell of N rows the sample variance is at most (width/2)^2 N/(N - 1), and with it the error grows in N.
+    sds = [width / 2 * math.sqrt(cell.high / max(1, cell.high - 1)) for cell in view.cells]
+    return gaussian_error(standard_error(view.cells, shares, sds)).scaled(factor)
 
 
 def standard_error(cells: Sequence[ViewCell], shares: Mapping[str, float], sds: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -118,8 +118,12 @@ def _least_shares(secret: Secret, cells: Sequence[Cell]) -> dict[str, float]:
     else:
         low, high = (Fraction(repr(end)) for end in between or (0.0, 1.0))
         exact = {cells[0].name: (low, high), cells[1].name: (1 - high, 1 - low)}
-    total = sum(high for _, high in exact.values())
-    return {name: _down(max(low, 1 - total + high)) for name, (low, high) in exact.items()}
+    lows, highs = sum(low for low, _ in exact.values()), sum(high for _, high in exact.values())
+    if not lows <= 1 <= highs:
+        raise QueryError(
+            f"between: no population has shares in these ranges; their ends add up to {float(lows):g} and {float(highs):g}."
+        )
+    return {name: _down(max(low, 1 - highs + high)) for name, (low, high) in exact.items()}
 
 
 def _down(share: Fraction) -> float:
@@ -170,28 +174,37 @@ def _statement(secret: Secret, tails: float) -> str:
 
 def _assumes(problem: Problem, secret: Secret) -> tuple[str, ...]:
     population = (
-        ("the law of the other columns, given the sensitive ones, does not depend on the hidden share",)
-        if secret.parameter is not None
-        else ()
+        ("the law of a row, given its cell, does not depend on the hidden share",) if secret.parameter is not None else ()
     )
     return (
         "rows are independent draws from one law, whatever that law is",
         "the composition lies in the stated range; a table outside it is an announced failure",
         *population,
-        "the adversary recognises no row",
+        "the adversary recognises no row, and no column of the view numbers rows or tells their order (name such identifiers)",
         "the view is drawn once, and nothing else about this table is released",
         "means of numeric columns are not hidden, and single persons are not protected",
-        f"the number of rows, {problem.n}, is public",
+        f"the number of rows, {problem.n}, and the names and types of the columns are public",
     )
 
 
 def _empty_cells(cells: Sequence[ViewCell]) -> tuple[str, ...]:
-    return tuple(f"no row of {cell.name} is kept, because its range starts at 0." for cell in cells if not cell.keep)
+    return tuple(
+        f"no row of {cell.name} is kept, because its range allows tables without one." for cell in cells if not cell.keep
+    )
 
 
 def public_shares(plan: ViewPlan, composition: Mapping[str, float]) -> dict[str, float]:
-    """The public composition that answers are scaled to: as the policy declares it, else the middle of each range."""
-    middles: dict[str, float] = {cell.name: (cell.low + cell.high) / 2 for cell in plan.cells}
-    weights: dict[str, Any] = {**middles, **{name: value * plan.n for name, value in composition.items() if name in middles}}
-    total = sum(weights.values())
-    return {name: weight / total for name, weight in weights.items()}
+    """The public composition that answers are scaled to: as the policy declares it, else the middle of each range.
+
+    Cells that the policy leaves out share what is left in proportion to their middles.
+    """
+    middles = {cell.name: (cell.low + cell.high) / 2 for cell in plan.cells}
+    unknown = [name for name in composition if name not in middles]
+    if unknown:
+        raise Refusal(f"composition: the cells are {', '.join(middles)}. Got {unknown[0]!r}.", usage=True)
+    open_cells = {name: middle for name, middle in middles.items() if name not in composition}
+    left = 1 - sum(Fraction(repr(share)) for share in composition.values())
+    if left < 0 or (left > 0 and not sum(open_cells.values())):
+        raise Refusal(f"composition: shares of all cells must add up to 1. Got {float(1 - left):g}.", usage=True)
+    scale = float(left) / (sum(open_cells.values()) or 1.0)
+    return {name: composition[name] if name in composition else middle * scale for name, middle in middles.items()}

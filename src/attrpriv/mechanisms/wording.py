@@ -10,12 +10,13 @@ from attrpriv.framework import Problem
 from attrpriv.mechanisms.recorded import Recorded
 
 
-def statement(problem: Problem) -> str:
-    """The promise, for every mechanism that proves it."""
+def statement(problem: Problem, delta: float | None = None) -> str:
+    """The promise, for every mechanism that proves it; `delta` where it is not the policy's own."""
+    promised = problem.delta if delta is None else delta
     hidden = "; ".join(str(secret) for secret in problem.secrets)
     return (
         f"For each secret ({hidden}) and each pair of its values that must look alike, the released answers are "
-        f"(epsilon {problem.epsilon:g}, delta {problem.delta:g})-indistinguishable"
+        f"(epsilon {problem.epsilon:g}, delta {promised:g})-indistinguishable"
     )
 
 
@@ -49,7 +50,6 @@ def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: R
             f"rows are independent; given each secret, the joint law of the averages is within a factor e^{lam:g} of a normal "
             f"one, up to probability {eta:g}: assumed, not tested"
         ]
-    lines += [_fit_line(gaussian) for gaussian in theta if gaussian.fitted is not None]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{gaussian}" for gaussian in theta]
     lines += [
         f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
@@ -60,16 +60,6 @@ def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: R
             sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
             lines.append(f"nearly all values of {column} lie on a spacing of at most {sd / 2:.4g}")
     return (*lines, known, *common_assumptions(problem))
-
-
-def _fit_line(gaussian: Gaussian) -> str:
-    record = gaussian.fitted
-    if record is None:
-        return ""
-    return (
-        f"the moments were fitted on {record.rows} other records (digest {record.digest[:16]}) with confidence "
-        f"{record.confidence:g}, taking those as independent draws from the same normal law"
-    )
 
 
 def gaussian_notes(

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, field_validator
+from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.errors import PolicyError, QueryError
@@ -56,7 +56,13 @@ def read_assumption(path: Path) -> dict[str, object]:
     version = value.pop("attrpriv", None)
     if version != 1 or isinstance(version, bool):
         raise PolicyError(f"{path.name}: must be an assumption that attrpriv fit wrote, with attrpriv: 1. Got {version!r}.")
+    if "kind" not in value:
+        raise PolicyError(f"{path.name}: must be an assumption with its kind, not a reference to another file. Got none.")
     return value
+
+
+def _individuals_form(value: object) -> str:
+    return "<epsilon>" if isinstance(value, Mapping | Individuals) else "<none>"
 
 
 class Individuals(FrozenModel):
@@ -75,9 +81,9 @@ class Policy(FrozenModel):
     )
     epsilon: Epsilon = Field(description="how alike the answers must look: likelihood ratios up to e^epsilon")
     delta: Delta = Field(default=0.0, description="probability with which that may fail")
-    individuals: Literal["none"] | Individuals = Field(
-        default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}"
-    )
+    individuals: Annotated[
+        Annotated[Literal["none"], Tag("<none>")] | Annotated[Individuals, Tag("<epsilon>")], Discriminator(_individuals_form)
+    ] = Field(default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}")
     protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which of their values must look alike")
     assume: Annotated[
         tuple[Gaussian, ...],

@@ -27,8 +27,12 @@ class Linear:
     @property
     def text(self) -> str:
         """Canonical: read back by the same parser to an equal value."""
-        terms = " + ".join(quoted(c) if w == 1 else f"{repr(w).removesuffix('.0')} * {quoted(c)}" for c, w in self.coefficients)
-        return f"{self.kind}({terms.replace('+ -', '- ')})"
+        terms = ""
+        for column, weight in self.coefficients:
+            sign = ("-" if weight < 0 else "") if not terms else (" - " if weight < 0 else " + ")
+            times = "" if abs(weight) == 1 else f"{repr(abs(weight)).removesuffix('.0')} * "
+            terms += f"{sign}{times}{quoted(column)}"
+        return f"{self.kind}({terms})"
 
     def weight(self, n: int) -> int:
         """The factor by which the statistic exceeds the combination's mean."""

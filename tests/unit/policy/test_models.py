@@ -274,7 +274,9 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
     "unbounded secret": (policy(protect=secret()), "protect[0]", ("needs between", "or within", "Got neither.")),
     "within 0": (policy(protect=secret(within=0)), "protect[0].within", ("greater than 0", "Got 0.")),
     "median": (policy(protect=[{"secret": "median(income)", "within": 1}]), "protect[0]", ("Got 'median(income)'.",)),
-    "individuals": (policy(individuals={"epsilon": 1.0}), "individuals", ("Got {'epsilon': 1.0}.",)),
+    "individuals": (policy(individuals="some"), "individuals", ("should be 'none'", "Got 'some'.")),
+    "individuals, epsilon": (policy(individuals={"epsilon": -1}), "individuals.epsilon", ("greater than 0", "Got -1.")),
+    "individuals, unknown key": (policy(individuals={"epsilon": 1, "eps": 1}), "individuals.eps", ("unknown key",)),
     "calibration": (policy(calibration="best"), "calibration", ("'analytic' or 'classical'", "Got 'best'.")),
     "resolution 0": (policy(resolution={"weight": 0}), "resolution.weight", ("greater than 0", "Got 0.")),
     "all rows known": (policy(known_rows=1), "known_rows", ("less than 1", "Got 1.")),
@@ -359,6 +361,7 @@ def test_the_default_ledger_is_beside_the_file(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------------- digest
 
 CHANGED: dict[str, Any] = {
+    "individuals": {"epsilon": 1.0},
     "rows": 401,
     "epsilon": 1.5,
     "delta": 1e-7,

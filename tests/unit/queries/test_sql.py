@@ -14,7 +14,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from attrpriv.errors import QueryError
 from attrpriv.queries import query as query_module
 from attrpriv.queries.query import Query, count, mean, total
-from attrpriv.queries.sql import parse_queries, parse_statistic
+from attrpriv.queries.sql import parse_queries
 
 ACCEPTED: dict[str, tuple[Query, ...]] = {
     "avg(weight)": (mean("weight"),),
@@ -188,7 +188,6 @@ def test_a_text_is_read_back_as_the_query_it_names(asked: list[tuple[object, str
         read = parse_queries(text)
         assert read[: len(queries)] == queries
         assert ", ".join(query.text for query in read[: len(queries)]) == listed
-    assert parse_statistic(queries[0].text) == queries[0]
 
 
 WORDS = sorted(word for word in DuckDB.Tokenizer.KEYWORDS if word.replace("_", "").isalnum() and not word[0].isdigit())
@@ -222,19 +221,3 @@ def test_the_test_of_keywords_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(QueryError):
         assert parse_queries(text)
-
-
-# -------------------------------------------------------------------------------------------------------------- secrets
-
-
-@pytest.mark.parametrize("text", ["mean(income)", "avg(income)", 'AVG("income")', "SELECT mean(income) FROM data"])
-def test_a_secret_is_one_statistic(text: str) -> None:
-    assert parse_statistic(text) == mean("income")
-
-
-@pytest.mark.parametrize(
-    "text", ["count(*)", "mean(income), sum(income)", "median(income)", "income", "", "mean(a) WHERE b > 3"]
-)
-def test_a_secret_that_is_no_mean_or_sum(text: str) -> None:
-    with pytest.raises(QueryError, match=r"^must be one mean\(column\) or sum\(column\)\. Got "):
-        parse_statistic(text)

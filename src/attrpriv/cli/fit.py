@@ -1,0 +1,215 @@
+"""`attrpriv fit`: an assumption file from public records, for a policy. The private table is never fitted.
+
+What must never change: the private table is opened only to tell whether the public one is the same, and nothing that is written
+or printed depends on its rows. The file that is written is read back before it is left in place.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attrpriv.assumptions.fit import Fit, Interval, fit_moments
+from attrpriv.engines.moments import SAME_TABLE, Moments, PublicTable, require_other_table
+from attrpriv.engines.tables import open_table
+from attrpriv.errors import DataError, PolicyError, UsageError
+from attrpriv.policy import Policy
+from attrpriv.policy.strict_yaml import dump_strict, load_strict
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What was written, where, and how a policy refers to it."""
+
+    out: Path
+    reference: str
+    text: str
+    fit: Fit
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema_version": 1,
+            "out": str(self.out),
+            "assume": {"file": self.reference},
+            "assumption": self.fit.gaussian.to_json(),
+            "intervals": [interval.to_json() for interval in self.fit.intervals],
+            "notes": list(self.notes),
+        }
+
+
+def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *, force: bool = False) -> Fitted:
+    """Fit the columns that the policy protects and releases on public records, and write the assumption."""
+    policy = Policy.load(path, assume=False)
+    sensitive, queries = _roles(policy)
+    level = _confidence(policy, confidence)
+    _check_out(out, force, kept=[path, public, policy.data_path()])
+    _refuse_private_path(policy, public)
+    moments = PublicTable(public).moments(tuple(dict.fromkeys((*queries, *sensitive))))
+    _refuse_private_content(policy, moments)
+    fit = fit_moments(moments, sensitive=sensitive, queries=queries, confidence=level)
+    reference = Path(os.path.relpath(out.resolve(), path.resolve().parent)).as_posix()
+    text = assumption_text(fit, public.name, reference)
+    _write(out, text)
+    return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit))
+
+
+def _roles(policy: Policy) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The sensitive and the query columns that the policy names."""
+    linear = [secret for secret in policy.protect if secret.composition is None]
+    if not linear:
+        raise PolicyError("protect: must name a mean or a sum; a share, a count or a distribution needs no fitted assumption.")
+    queries = [query.column for query in policy.queries() if query.column is not None]
+    if not queries:
+        raise PolicyError("release: must name the averages or sums to publish, so that their columns are fitted. Got none.")
+    return tuple(dict.fromkeys(c for secret in linear for c in secret.columns)), tuple(dict.fromkeys(queries))
+
+
+def _confidence(policy: Policy, asked: float | None) -> float:
+    """1 - delta/2, or what was asked for."""
+    if asked is None and policy.delta == 0:
+        raise PolicyError("delta: must be above 0, because a fitted assumption may miss the truth. Got 0.")
+    least = 1 - policy.delta / 2
+    level = least if asked is None else asked
+    if asked is None and level >= 1:
+        raise PolicyError(f"delta: must be at least 1e-15 for an assumption to be fitted. Got {policy.delta:g}.")
+    if not math.isfinite(level) or not 0.5 <= level < 1:
+        raise UsageError(f"confidence: must be at least 0.5 and below 1. Got {level!r}.")
+    if level < least and not policy.accept_fit_risk:
+        raise UsageError(
+            f"confidence: must be at least 1 - delta/2 = {least!r}, so that the risk of a miss is at most half of delta. Got "
+            f"{level!r}. Leave it out, or set accept_fit_risk: true in the policy to promise delta + {1 - level:.4g} instead."
+        )
+    return level
+
+
+# ------------------------------------------------------------------------------------------------------ the private table
+
+
+def _refuse_private_path(policy: Policy, public: Path) -> None:
+    private = policy.data_path()
+    if private is not None and _same_file(private, public):
+        raise DataError(SAME_TABLE)
+
+
+def _same_file(first: Path, second: Path) -> bool:
+    """One file, under whatever name: a link is followed, and a hard link is the same file."""
+    try:
+        return os.path.samefile(first, second)
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse_private_content(policy: Policy, moments: Moments) -> None:
+    private = policy.data_path()
+    if private is not None and os.path.exists(private):
+        require_other_table(open_table(private), moments.rows, moments.columns, moments.digest)
+
+
+# --------------------------------------------------------------------------------------------------------------- the file
+
+
+def assumption_text(fit: Fit, source: str, reference: str) -> str:
+    """Comments that say what the numbers are, then the assumption itself."""
+    gaussian = fit.gaussian
+    record, tolerance = gaussian.fitted, gaussian.tolerance
+    assert record is not None  # a fit has its record
+    shape = {"slope": tolerance.slope} if tolerance.slope is not None else {"correlation": tolerance.correlation}
+    content = {
+        "attrpriv": 1,
+        "kind": gaussian.kind,
+        "mean": dict(gaussian.mean),
+        "sd": dict(gaussian.sd or {}),
+        "correlation": dict(gaussian.correlation or {}),
+        "tolerance": {"mean": tolerance.mean, "sd": tolerance.sd, **shape},
+        "fitted": record.to_json(),
+    }
+    lines = [
+        f"An assumption that `attrpriv fit` made from public records: {_scalar(source)}, {record.rows} rows.",
+        "In a policy:",
+        "  assume:",
+        f"    file: {_scalar(reference)}",
+        f"With probability {record.confidence!r} or more, all of these hold at once, and the box below contains them:",
+        *(f"  {line}" for line in map(_described, fit.intervals)),
+        "provided the public rows are independent, jointly normal, drawn from the population of the private table, and",
+        "independent of that table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
+        *map(_one_line, fit.notes),
+    ]
+    return "".join(f"# {line}\n" for line in lines) + dump_strict(content)
+
+
+def _described(interval: Interval) -> str:
+    of = _scalar(interval.of)
+    name = of if interval.on is None else f"{of} on {_scalar(interval.on)}"
+    return f"{interval.kind} of {name}: {interval.estimate:.6g}, from {interval.low:.6g} to {interval.high:.6g}"
+
+
+def _scalar(text: str) -> str:
+    """A name on one line, without any character that the reader of the file would refuse."""
+    return dump_strict([text]).strip().removeprefix("- ")
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _check_out(out: Path, force: bool, kept: list[Path | None]) -> None:
+    if any(other is not None and _same_file(out, other) for other in kept):
+        raise UsageError(f"out: must be a file of its own. Got {out.name}, which is the policy or one of the tables.")
+    if os.path.lexists(out) and not force:
+        raise UsageError(f"out: {out.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
+
+
+def _write(out: Path, text: str) -> None:
+    load_strict(text, where=out.name)
+    failed = False
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError:
+        failed = True
+    if failed:
+        raise UsageError(f"out: must be a place that can be written. Got {str(out)!r}.")
+
+
+def _notes(policy: Policy, fit: Fit) -> tuple[str, ...]:
+    tolerance = fit.gaussian.tolerance
+    notes = ["four times as many public rows would about halve every tolerance."]
+    if policy.rows is not None:
+        errors = tolerance.mean * math.sqrt(policy.rows)
+        notes.append(f"the mean tolerance of {tolerance.mean:g} sd is {errors:.3g} standard errors at n = {policy.rows}.")
+    filled = [column for column in fit.gaussian.columns if column in policy.missing]
+    notes += [
+        f"{column}: the policy fills missing entries, so the public column must be filled in the same way." for column in filled
+    ]
+    return tuple(notes)
+
+
+# ------------------------------------------------------------------------------------------------------------- for people
+
+
+def show(written: Fitted) -> None:
+    """The intervals, the box, and what to put into the policy."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    from attrpriv.cli.render import console, number
+
+    record, tolerance = written.fit.gaussian.fitted, written.fit.gaussian.tolerance
+    assert record is not None  # a fit has its record
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in ("from public records", "estimate", "at least", "at most"):
+        table.add_column(column, justify="right" if table.columns else "left", overflow="fold")
+    for interval in written.fit.intervals:
+        name = interval.of if interval.on is None else f"{interval.of} on {interval.on}"
+        ends = (number(x) for x in (interval.estimate, interval.low, interval.high))
+        table.add_row(escape(f"{interval.kind} of {name}"), *ends)
+    shown = console()
+    shown.print(table)
+    shown.print(f"\n{tolerance}; from {record.rows:,} rows, confidence {record.confidence!r}")
+    for note in (*written.notes, "that the public rows are independent and jointly normal is assumed, not tested."):
+        shown.print(f"[dim]-[/dim] {escape(note)}")
+    shown.print(f"wrote {escape(written.out.name)}. In the policy: assume: {{file: {escape(_scalar(written.reference))}}}")

@@ -1,0 +1,81 @@
+"""A view as a Parquet file: streamed by the engine, in a bounded amount of memory.
+
+What must never change: a file appears complete under its name, or not at all; what the engine spilled is removed; an engine
+that belongs to the caller keeps its settings.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from attrpriv.engines.tables import Source, quietly
+from attrpriv.engines.view import CHANGED
+from attrpriv.errors import DataError, UsageError
+
+NOT_WRITTEN = "out: must be a file that can be written, with room for the view. Got one that cannot. Nothing was left behind."
+
+_MEMORY = {True: "150MB", False: "700MB"}
+_THREADS = {True: 1, False: 2}
+
+
+def check_out(out: Path, data: object, *, force: bool) -> None:
+    """Refuse a place that cannot take the view, before anything is drawn."""
+    if not out.name.lower().endswith(".parquet"):
+        raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
+    if out.is_dir() or not out.parent.is_dir():
+        raise UsageError(f"out: must be a file in a directory that exists. Got {str(out)!r}.")
+    if isinstance(data, (str, os.PathLike)) and out.exists() and os.path.exists(data) and os.path.samefile(out, data):
+        raise UsageError(f"out: {out.name} is the table itself. Choose another name.")
+    if os.path.lexists(out) and not force:
+        raise UsageError(f"out: {out.name} exists already. Use force to overwrite it, or choose another name.")
+
+
+def limit_memory(source: Source, *, low_memory: bool) -> None:
+    """Bound what an engine of our own may use. One that belongs to the caller stays as it is."""
+    if _owned(source):
+        source.engine.con.execute(f"SET threads = {_THREADS[low_memory]}")
+        source.engine.con.execute(f"SET memory_limit = '{_MEMORY[low_memory]}'")
+
+
+def _owned(source: Source) -> bool:
+    return source.positioned is not None
+
+
+def write_view(source: Source, view: Any, out: Path, rows: int) -> None:
+    """Write the view to a new Parquet file. The engine, if it is our own, cannot be used afterwards."""
+    done = quietly(lambda: _write(source, view, out, rows))
+    if done is None:
+        raise UsageError(NOT_WRITTEN)
+    if not done:
+        raise DataError(CHANGED)
+
+
+def _write(source: Source, view: Any, out: Path, rows: int) -> bool:
+    with tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
+        half = Path(place) / "view.parquet"
+        try:
+            if _owned(source):  # DuckDB cannot leave a directory for temporary files once it has used it
+                source.engine.con.execute("SET temp_directory = " + _quoted(place))
+            source.engine.to_parquet(view, half)
+        finally:
+            if _owned(source):
+                source.engine.disconnect()
+        if _written_rows(half) != rows:
+            return False
+        with half.open("rb") as file:
+            os.fsync(file.fileno())
+        half.replace(out)
+    return True
+
+
+def _written_rows(path: Path) -> int:
+    import pyarrow.parquet
+
+    return int(pyarrow.parquet.read_metadata(path).num_rows)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
