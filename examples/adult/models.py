@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.optimize import minimize
 from scipy.special import expit
 
 Floats = npt.NDArray[np.float64]
@@ -45,6 +44,8 @@ SCALES: Mapping[str, tuple[float, float]] = {
 SMOOTHING = 1.0  # naive Bayes: added to every count
 LEAST_VARIANCE = 1e-3
 PENALTY = 1.0  # logistic regression: half of it times the squared weights, as with C = 1 elsewhere
+MOST_STEPS = 50
+SMALL_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -134,17 +135,20 @@ class LogisticRegression:
 
     @classmethod
     def fit(cls, rows: Encoded) -> Self:
-        signed = rows.design * np.where(rows.rich, 1.0, -1.0)[:, None]
-        penalty = np.full(signed.shape[1], PENALTY)
+        """Newton's method from zero: some six steps on such data, where a quasi-Newton method needs a hundred evaluations."""
+        design = rows.design
+        penalty = np.full(design.shape[1], PENALTY)
         penalty[0] = 0
-
-        def loss(weights: Floats) -> tuple[float, Floats]:
-            margins = signed @ weights
-            slope = penalty * weights - expit(-margins) @ signed
-            return float(np.logaddexp(0, -margins).sum() + penalty @ weights**2 / 2), slope
-
-        found = minimize(loss, np.zeros(signed.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-8})
-        return cls(np.asarray(found.x))
+        weights = np.zeros_like(penalty)
+        for _ in range(MOST_STEPS):
+            chances = expit(design @ weights)
+            slope = (chances - rows.rich) @ design + penalty * weights
+            curvature = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(penalty)
+            step = np.linalg.solve(curvature, slope)
+            weights = weights - step
+            if np.abs(step).max() < SMALL_STEP:
+                return cls(weights)
+        raise ArithmeticError(f"logistic regression did not converge in {MOST_STEPS} steps.")
 
     @property
     def parameters(self) -> Floats:

@@ -55,7 +55,7 @@ class World:
     other: pa.Table
     arguments: tuple[str, ...] = ()
     answered: bool = True
-    commands: tuple[str, ...] = ("plan",)
+    commands: tuple[tuple[str, ...], ...] = ()
 
 
 def late_text(row: int, column: int) -> str:
@@ -70,11 +70,11 @@ def late_text(row: int, column: int) -> str:
 BOTH = ["avg(weight)", "sum(income)"]
 BOUNDS = {"weight": [100, 180], "income": [0, 100_000]}
 WORLDS: dict[str, World] = {
-    "parquet": World(policy(), POOR, RICH, commands=("check", "plan", "explain")),
+    "parquet": World(policy(), POOR, RICH, commands=(("check",), ("plan",), ("explain",))),
     "several queries": World(
         policy(release=["SELECT avg(weight), sum(weight), count(*) FROM data", "avg(income)"]), POOR, RICH
     ),
-    "csv": World(policy(data="students.csv", rows=ROWS), POOR, RICH, commands=("check", "plan")),
+    "csv": World(policy(data="students.csv", rows=ROWS), POOR, RICH, commands=(("check",), ("plan",))),
     "floats": World(policy("resolution"), as_floats(POOR), as_floats(RICH)),
     "missing": World(policy("resolution", missing={"weight": 150}), holes(POOR, 0.01, hole=None), holes(RICH, 0.9, hole=None)),
     "not a number": World(
@@ -152,7 +152,7 @@ def observed(world: World, table: pa.Table | str, folder: Path) -> dict[str, str
         write_table(folder, table, world.policy["data"])
     write_policy(folder, world.policy)
     ledger = folder / "students.ledger"
-    commands = [(command, *flags) for command in world.commands for flags in ((), ("--json",))]
+    commands = [(*command, *flags) for command in world.commands for flags in ((), ("--json",))] or [("plan", "--json")]
     commands += [("release", *world.arguments, *flags) for flags in ((), ("--json",))]
     seen: dict[str, str] = {}
     for command, *flags in commands:
@@ -189,7 +189,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", WORLDS)
+NAN = pytest.mark.xfail(strict=True, reason="DuckDB 2.0 counts a NaN of a Parquet file twice: see test_session.py")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[NAN] * (name == "not a number")) for name in WORLDS])
 def test_nothing_but_the_value_differs(name: str, here: Path) -> None:
     assert differences(WORLDS[name], here) == []
 
@@ -263,7 +266,7 @@ LEAKS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {
 def test_a_planted_leak_is_seen(name: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant, where = LEAKS[name]
     plant(monkeypatch)
-    assert where <= set(differences(WORLDS["parquet"], here))
+    assert where <= set(differences(World(policy(), POOR, RICH), here))
 
 
 def test_a_failure_that_names_its_column_is_seen(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

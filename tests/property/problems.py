@@ -74,7 +74,8 @@ def problems(draw: st.DrawFn, most_queries: int = 3) -> Problem:
         asked = (*asked[:-1], sensitive[0])
     columns = tuple(dict.fromkeys((*asked, *sensitive)))
     sds = {c: draw(log_uniform(1e-3, 1e5)) for c in columns}
-    declared = [c for c in columns if draw(st.booleans())]
+    # Values recorded on a spacing need a hundred rows; below that, declare one only now and then, to see it refused.
+    declared = [c for c in columns if draw(st.integers(0, 9)) < (5 if n >= 100 else 1)]
     return Problem(
         queries=tuple(Query(draw(st.sampled_from(["avg", "sum"])), c) for c in asked),
         secrets=tuple(draw(secrets(c, sds[c], n)) for c in sensitive),

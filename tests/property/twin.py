@@ -37,9 +37,11 @@ def hockey_stick(epsilon: float, mu: float) -> float:
 
     The part is positive above z0 = eps/mu + mu/2; with z = z0 + t it is phi(z0 - mu + t) (1 - e^(-mu t)).
     """
-    if mu == 0:
+    if mu <= 1e-100:
         return 0.0
     start = epsilon / mu - mu / 2
+    if start > 100:  # less than e^-5000
+        return 0.0
     reach = max(0.0, -start) + 40 / (1 + max(0.0, start))
     edges = np.linspace(0.0, reach, _PANELS + 1)
     half = np.diff(edges) / 2

@@ -16,8 +16,8 @@ from tests.end_to_end.material import environment
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = """
-    AttrprivError Certificate CertificateError DataError Gaussian Guarantee Parameter Plan Policy PolicyError Problem Query
-    QueryError RefusedError Release Secret Session Tolerance UsageError __version__
+    AttrprivError Certificate CertificateError DataError Gaussian Guarantee Parameter Plan Policy PolicyError Problem
+    PublicTable Query QueryError RefusedError Release Secret Session Tolerance UsageError __version__
     calibration count divergences laws mean plan queries rank total
 """.split()
 

@@ -98,7 +98,7 @@ def _polished(start: Matrix, conditions: Sequence[Matrix]) -> Matrix:
             candidate = _swept([best - step * direction, *conditions])
             if np.trace(candidate) < np.trace(best):
                 best = candidate
-        if np.trace(best) > before * (1 - 1e-5):
+        if np.trace(best) >= before * (1 - 1e-5):  # also where nothing is needed at all
             step /= 2
     return best
 

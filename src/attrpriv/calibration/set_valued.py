@@ -84,9 +84,12 @@ def set_valued_lam(cases: tuple[IntervalUnion, ...], epsilon: float, delta: floa
         # A pair that is private at the lam of those before it needs no search of its own.
         if lam < _MOST and mixture_hockey_stick(cases[i], cases[j], lam, epsilon).upper <= delta:
             continue
-        a, b = cases[i], cases[j]
-        lam, worst = largest_lam(lambda x, a=a, b=b: mixture_hockey_stick(a, b, x, epsilon).upper, delta, lam), (i, j)
+        lam, worst = largest_lam(_upper_of(cases[i], cases[j], epsilon), delta, lam), (i, j)
     return lam, worst
+
+
+def _upper_of(a: IntervalUnion, b: IntervalUnion, epsilon: float) -> Callable[[float], float]:
+    return lambda lam: mixture_hockey_stick(a, b, lam, epsilon).upper
 
 
 def set_valued_upper(

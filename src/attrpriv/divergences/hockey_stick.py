@@ -1,4 +1,4 @@
-"""The hockey-stick divergence of two Gaussians of equal variance.
+"""The hockey-stick divergence of two Gaussians of equal variance (`unequal` has the other case).
 
     H_eps(P || Q) = sup over events T of P(T) - e^eps Q(T)
     D(eps, mu)    = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)      = H_eps(N(mu, 1) || N(0, 1))
@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from attrpriv.divergences.unequal import unequal_delta_upper
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -86,16 +87,16 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def hockey_stick(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> float:
-    """H_epsilon(law_a || law_b), rounded up, for two Gaussian laws of equal variance.
+    """H_epsilon(law_a || law_b), rounded up, for two Gaussian laws. With different variances the order of the laws matters.
 
     >>> from attrpriv.laws import GaussianLaw
     >>> round(hockey_stick(GaussianLaw(1.0, 4.0), GaussianLaw(3.0, 4.0), 1.0), 6)
     0.126937
+    >>> round(hockey_stick(GaussianLaw(0.0, 4.0), GaussianLaw(0.0, 1.0), 1.0), 6)
+    0.196711
     """
     if law_a.variance != law_b.variance:
-        raise UsageError(
-            f"hockey_stick: both laws must have the same variance in this version. Got {law_a.variance} and {law_b.variance}."
-        )
+        return unequal_delta_upper(law_a, law_b, epsilon)
     return gaussian_delta_upper(epsilon, abs(law_a.mean - law_b.mean) / math.sqrt(law_a.variance))
 
 

@@ -129,7 +129,7 @@ class SetLaw:
         return joined - _HALF_LOG_2PI, 8 * (error + self.share_error + _ULP * (4 + np.abs(joined)))
 
     def ranges(self) -> list[tuple[float, float]]:
-        """Disjoint ranges that hold all of W - lam * reference but a mass of 2e-30, in increasing order (Chernoff, part by part)."""
+        """Disjoint increasing ranges that hold all of W - lam * reference but a mass of 3e-30 (Chernoff, part by part)."""
         spans = sorted(
             (-self._reach(part, -1.0), self._reach(part, 1.0)) for part in self.parts if part.log_share > -_LOG_TAIL - 10
         )

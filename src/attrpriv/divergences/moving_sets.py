@@ -40,7 +40,7 @@ def moving_upper(
     >>> from attrpriv.laws import Cell, parse_cases
     >>> upper, pair = moving_upper(parse_cases(["< 50", ">= 50"]), Cell((49.9, 50.1), (1.0, 1.0)), 0.15, 1.0)
     >>> f"{upper:.3g}"
-    '9.4e-06'
+    '6.33e-06'
     """
     if not epsilon >= 0:
         raise UsageError(f"epsilon: must be at least 0. Got {epsilon}.")

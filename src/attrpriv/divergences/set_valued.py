@@ -16,6 +16,7 @@ Otherwise the grid is refined until the convexity of log f + w^2/2 rules them ou
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -96,7 +97,7 @@ def mixture_hockey_stick(a: IntervalUnion, b: IntervalUnion, lam: float, epsilon
         raise UsageError(f"lam: must be at least 0. Got {lam}.")
     if lam > _LARGEST_LAM:
         # More panels than are worth it: the two laws overlap at most where the sets nearly touch.
-        bound = pointwise_hockey_stick(a.gap(b), lam, epsilon) if 0 <= epsilon and math.isfinite(lam) else 1.0
+        bound = pointwise_hockey_stick(a.gap(b), lam, epsilon) if epsilon >= 0 and math.isfinite(lam) else 1.0
         return SetDivergence(bound, bound, (), False)
     reference = anchor_of(max(a.parts, key=lambda part: -(anchor_of(part) ** 2) / 2 + log_size(part)))
     pair = _Pair(set_law(a, lam, reference), set_law(b, lam, reference), epsilon)
@@ -135,8 +136,8 @@ class _Grid(_Panels):
     """Panels cut at the crossings seen. The narrow brackets around these count as negative, with what that may miss added."""
 
     bracketed: _Panels
-    changes: int  # sign changes between points whose sign is beyond rounding
-    ends_known: bool  # whether the signs at both ends of the grid are
+    changes: int  # sign changes between the edges
+    known: bool  # whether the signs at all edges are beyond rounding
 
     @property
     def roots(self) -> Array:
@@ -157,9 +158,8 @@ def _settled(pair: _Pair, edges: list[Array], alternations: int) -> tuple[_Grid,
 
     grid, negligible = _cut(pair, edges), 0.0
     for _ in range(_ROUNDS):
-        missing = alternations - grid.changes
-        # Unseen crossings come in pairs, except beyond the outermost point whose sign is known.
-        if missing <= 0 or (missing == 1 and grid.ends_known):
+        # Between points of known sign unseen crossings come in pairs.
+        if grid.known and alternations - grid.changes <= 1:
             return grid, True
         negligible = negligible or 1e-13 * max(1e-17, _integrated(pair, grid)[0])
         doubtful = _unseen(pair, grid, by_curvature=True) > negligible / len(grid.left)
@@ -176,7 +176,7 @@ def _alternations(a: IntervalUnion, b: IntervalUnion) -> int:
     if a.overlaps(b):
         return 10**9
     labels = [label for _, label in sorted([(part.low, 0) for part in a.parts] + [(part.low, 1) for part in b.parts])]
-    return sum(first != second for first, second in zip(labels, labels[1:], strict=False))
+    return sum(first != second for first, second in itertools.pairwise(labels))
 
 
 def _cut(pair: _Pair, edges: list[Array]) -> _Grid:
@@ -185,7 +185,6 @@ def _cut(pair: _Pair, edges: list[Array]) -> _Grid:
 
     excess = [pair.excess(e) for e in edges]
     signs = np.concatenate([np.sign(np.where(np.abs(d) > error, d, 0.0)) for d, error in excess])
-    known = signs[signs != 0]
     left, right = (np.concatenate(ends) for ends in ([e[:-1] for e in edges], [e[1:] for e in edges]))
     at_left, at_right = (np.concatenate(ends) for ends in ([d[:-1] for d, _ in excess], [d[1:] for d, _ in excess]))
     crossed = (at_left > 0) != (at_right > 0)
@@ -195,8 +194,8 @@ def _cut(pair: _Pair, edges: list[Array]) -> _Grid:
         np.concatenate([right[~crossed], low, right[crossed]]),
         np.concatenate([at_left[~crossed] > 0, at_left[crossed] > 0, at_right[crossed] > 0]),
         _Panels(low, high, np.zeros(len(low), dtype=np.bool_)),
-        int(np.count_nonzero(known[1:] != known[:-1])),
-        bool(signs[0] != 0 and signs[-1] != 0),
+        int(np.count_nonzero(signs[1:] != signs[:-1])),
+        bool((signs != 0).all()),
     )
 
 
@@ -299,4 +298,5 @@ def _highest_of_least(first: Array, second: Array) -> Array:
     start, end = first[0] - second[0], first[1] - second[1]
     meet = start * end < 0
     t = np.where(meet, start / np.where(meet, start - end, 1.0), 0.0)
-    return np.where(meet, np.maximum(at_ends, first[0] + t * (first[1] - first[0])), at_ends)
+    highest: Array = np.where(meet, np.maximum(at_ends, first[0] + t * (first[1] - first[0])), at_ends)
+    return highest

@@ -132,7 +132,7 @@ class MovingCases:
         >>> from attrpriv.laws import parse_cases
         >>> box = Cell(means=(48.0, 52.0), sds=(2.0, 2.0))
         >>> MovingCases(parse_cases(["< 50", ">= 50"]), box, "slope", 0.3, (1.0, 1.0)).thresholds()
-        (-1.000000000000001, 1.000000000000001)
+        (-1.0000000000000009, 1.0000000000000009)
         """
         where = self.box if cell is None else cell
         ranges = [moved for case in self.cases for moved in case.end_ranges(where.means, where.sds)]

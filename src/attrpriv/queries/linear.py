@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from attrpriv.errors import QueryError
@@ -39,6 +40,7 @@ class Linear:
         return n if self.kind == "sum" else 1
 
 
+@lru_cache(maxsize=256)  # a secret is asked for its columns a hundred times while a plan is made
 def parse_linear(text: str) -> Linear:
     """Read `mean(...)` or `sum(...)` of a linear combination of columns.
 

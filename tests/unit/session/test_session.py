@@ -202,12 +202,35 @@ def test_a_release_and_its_interval(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ reading the rows
 
 
+HOLES = {
+    "missing": [100.0, 110.0, None, None] * 100,
+    "not a number": [100.0, 110.0, math.nan, math.nan] * 100,
+    "both": [100.0, 110.0, math.nan, None] * 100,
+}
+# DuckDB 2.0 trusts a Parquet file's statistics, which leave NaN out; in a column without NULL it then finds each NaN also
+# above the greatest bound.
+# `SET disabled_optimizers = 'statistics_propagation'` is a way round it.
+TWICE = pytest.mark.xfail(strict=True, reason="a NaN in a Parquet file is counted as missing and as above the bounds")
+
+
+@pytest.mark.parametrize("bounds", [{}, {"weight": [60, 400]}])
+@pytest.mark.parametrize(
+    ("holes", "kind"),
+    [
+        *[(holes, "arrow") for holes in HOLES],
+        ("missing", "parquet"),
+        ("both", "parquet"),
+        pytest.param("not a number", "parquet", marks=TWICE),
+    ],
+)
 @pytest.mark.usefixtures("no_noise")
-def test_missing_values_are_filled_and_never_dropped(tmp_path: Path) -> None:
-    table = pa.table({"weight": [100.0, None, math.nan, 200.0], "income": [1.0, 2.0, 3.0, 4.0]})
-    sd = assume(sd={"weight": 25, "income": 30_000})
-    with ap.Session(table, made(missing={"weight": 150}, assume=sd, resolution={}), ledger=tmp_path / "x.ledger") as session:
-        assert session.release("avg(weight), count(*)").values == pytest.approx((150.0, 4.0), rel=1e-9)
+def test_missing_values_are_filled_and_never_dropped(holes: str, kind: str, bounds: Any, tmp_path: Path) -> None:
+    table = pa.table({"weight": pa.array(HOLES[holes], pa.float64()), "income": [60_000.0] * 400})
+    chosen = made(missing={"weight": 150}, bounds=bounds, resolution={})
+    with ap.Session(TABLES[kind](table, tmp_path), chosen, ledger=tmp_path / "x.ledger") as session:
+        mechanism = "group_dp" if bounds else "gaussian"
+        released = session.release("avg(weight), count(*)", mechanism=mechanism)
+    assert released.values == pytest.approx((127.5, 400), rel=1e-9)
 
 
 def test_a_missing_value_without_a_substitute_is_announced(tmp_path: Path) -> None:
@@ -333,6 +356,15 @@ def test_the_constant_answer_reads_no_row(tmp_path: Path, scans: list[list[str]]
     with ap.Session(students(), known, ledger=tmp_path / "x.ledger") as session:
         assert session.release("avg(weight)", mechanism="constant").value == 150
     assert scans == []
+
+
+@pytest.mark.xfail(strict=True, reason="the interval of a constant answer is that answer, as if it were exact")
+def test_the_interval_of_the_constant_answer_allows_for_its_error(tmp_path: Path) -> None:
+    known = made(assume=assume(mean={"income": 60_000, "weight": 150}))
+    with ap.Session(students(), known, ledger=tmp_path / "x.ledger") as session:
+        released = session.release("avg(weight)", mechanism="constant")
+    low, high = released.interval(0.95)
+    assert high - low >= 2 * (released.plan.error.alpha95 or 0) > 0
 
 
 # ------------------------------------------------------------------------------------------------------- once, in order

@@ -1,0 +1,79 @@
+"""Least-trace noise: every condition holds, one condition exactly, several within 1% of the semidefinite optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from attrpriv.calibration import gaussian_mu
+from attrpriv.calibration.least_trace import least_trace, positive_part, shortfall
+from attrpriv.divergences import gaussian_delta
+from attrpriv.errors import UsageError
+
+Matrix = NDArray[np.float64]
+
+
+def random_conditions(seed: int) -> list[Matrix]:
+    rng = np.random.default_rng(seed)
+    size, count = int(rng.integers(2, 5)), int(rng.integers(1, 6))
+    conditions = []
+    for _ in range(count):
+        shift = rng.normal(size=size)
+        spread = rng.normal(size=(size, size)) * rng.choice([0.1, 0.5, 1.0])
+        conditions.append(3 * np.outer(shift, shift) - spread @ spread.T)
+    return conditions
+
+
+@given(st.integers(0, 10_000))
+@settings(max_examples=40)
+def test_every_condition_holds(seed: int) -> None:
+    conditions = random_conditions(seed)
+    noise = least_trace(conditions)
+    assert shortfall(noise, conditions) <= 1e-9 * max(1.0, float(np.trace(noise)))
+    assert float(np.linalg.eigvalsh(noise)[0]) >= -1e-12 * max(1.0, float(np.trace(noise)))
+
+
+def test_one_condition_is_exact_and_of_rank_one() -> None:
+    shift, spread = np.array([1.0, 2.0]), np.array([[0.5, 0.1], [0.1, 0.3]])
+    condition = np.outer(shift, shift) - spread
+    values = np.linalg.eigvalsh(condition)
+    noise = least_trace([condition])
+    assert float(np.trace(noise)) == pytest.approx(float(values[values > 0].sum()))
+    assert np.linalg.matrix_rank(noise, tol=1e-9) == 1
+
+
+def test_noise_where_the_diagonal_would_say_none() -> None:
+    """The issue's example: by the diagonal alone delta would be 0.99."""
+    mu = gaussian_mu(1.0, 1e-5)
+    spread, shift = 60 * np.array([[1.0, -0.999], [-0.999, 1.0]]), np.array([1.0, 1.0])
+    assert (1 / mu) ** 2 < 60  # each average alone: no noise
+    alone = float(np.sqrt(shift @ np.linalg.solve(spread, shift)))
+    assert gaussian_delta(1.0, alone) == pytest.approx(0.99, abs=0.005)
+    noise = least_trace([np.outer(shift, shift) / mu**2 - spread])
+    assert float(np.trace(noise)) > 0
+    assert float(np.sqrt(shift @ np.linalg.solve(spread + noise, shift))) <= mu * (1 + 1e-9)
+
+
+def test_within_one_percent_of_the_semidefinite_program() -> None:
+    cvxpy = pytest.importorskip("cvxpy", reason="cvxpy is not installed: the semidefinite optimum cannot be computed")
+    for seed in range(12):
+        conditions = random_conditions(seed)
+        variable = cvxpy.Variable(conditions[0].shape, PSD=True)
+        program = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(variable)), [variable - m >> 0 for m in conditions])
+        optimum = float(program.solve())
+        assert float(np.trace(least_trace(conditions))) <= 1.01 * optimum + 1e-6
+
+
+def test_shortfall_sees_what_is_missing() -> None:
+    condition = np.diag([2.0, -1.0])
+    assert shortfall(positive_part(condition), [condition]) == pytest.approx(0.0)
+    assert shortfall(0.9 * positive_part(condition), [condition]) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("conditions", [[], [np.array([[np.nan]])], [np.array([[np.inf]])]])
+def test_what_is_refused(conditions: list[Matrix]) -> None:
+    with pytest.raises(UsageError, match="finite"):
+        least_trace(conditions)
