@@ -175,7 +175,7 @@ class GaussianEvidence(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         own = dict(zip(self.columns, self.independent, strict=True))
-        return kind == "gaussian" and own.get(column) == scale
+        return kind == "gaussian" and bool(self.checks or self.set_checks) and own.get(column) == scale
 
 
 def matrix_distance(shifts: Sequence[Sequence[float]], spread: NDArray[np.float64]) -> float:

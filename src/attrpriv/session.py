@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.ledger import Ledger
+from attrpriv.accounting.ledger import Entry, Ledger
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
@@ -92,6 +92,7 @@ class Session:
         self._require_same_process()
         ledger = Ledger(self._require_ledger())
         plan = self._plan_on(ledger, queries, mechanism)
+        self._open()  # the table must be there, even for an answer that reads no row
         outcome = self._answer(ledger, plan)
         if isinstance(outcome, Release):
             return outcome
@@ -137,6 +138,19 @@ class Session:
         else:
             ledger.refuse("answer")
         return plan
+
+    def ledger_note(self) -> str | None:
+        """What the ledger already holds, in a line; None where it is empty or the session has none yet."""
+        entries = () if self._ledger_path is None else Ledger(self._ledger_path).entries()
+        if not entries:
+            return None
+        if entries[0].kind == "view":
+            return "the ledger holds a view of this table: queries are answered from it."
+        return "the ledger holds a release of this table already: a second one will be refused."
+
+    def recorded(self) -> tuple[Entry, ...]:
+        """Everything the ledger holds, checked."""
+        return Ledger(self._require_ledger()).entries()
 
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")

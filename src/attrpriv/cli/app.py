@@ -178,11 +178,12 @@ def plan(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False
     from attrpriv.session import Session
 
     with guarded(as_json):
-        ranking = Session(policy=policy).rank(queries or None)
+        session = Session(policy=policy)
+        ranking = session.rank(queries or None)
         if as_json:
             _print_json(ranking.entries())
         else:
-            render.show_ranking(ranking)
+            render.show_ranking(ranking, session.ledger_note())
         if ranking.chosen is None:
             error = ranking.error()
             render.complain(str(error))
@@ -238,6 +239,19 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
             _print_json(told.to_json())
         else:
             render.show_explanation(told)
+
+
+@app.command()
+def ledger(policy: PolicyFile, as_json: AsJson = False) -> None:
+    """What was released about this table so far."""
+    from attrpriv.session import Session
+
+    with guarded(as_json), Session(policy=policy) as session:
+        entries = session.recorded()
+        if as_json:
+            _print_json({"schema_version": 1, "entries": [entry.to_json() for entry in entries]})
+        else:
+            render.show_ledger(entries)
 
 
 @app.command()

@@ -43,7 +43,8 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
         return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
     with Session(policy=policy) as session:
         ranking = session.rank(queries)
+        held = session.ledger_note()
     if ranking.chosen is None:
         return Check(policy, None, ranking.error(), ())
-    told = advice(ranking)
-    return Check(policy, ranking.chosen, None, ranking.chosen.notes + (() if told is None else (told,)))
+    extra = [line for line in (advice(ranking), held) if line is not None]
+    return Check(policy, ranking.chosen, None, (*ranking.chosen.notes, *extra))

@@ -10,7 +10,7 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from attrpriv.queries.query import Query
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from attrpriv.accounting.ledger import Entry
     from attrpriv.cli.checks import Check
     from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
@@ -109,7 +110,7 @@ def _notes(shown: Console, notes: tuple[str, ...]) -> None:
         shown.print(f"[dim]-[/dim] {escape(note)}")
 
 
-def show_ranking(ranking: Ranking) -> None:
+def show_ranking(ranking: Ranking, ledger_note: str | None) -> None:
     """All mechanisms side by side, the chosen one marked."""
     shown = console()
     problem = ranking.problem
@@ -126,6 +127,8 @@ def show_ranking(ranking: Ranking) -> None:
         told = advice(ranking)
         if told is not None:
             shown.print(f"[yellow]warning[/yellow] {escape(told)}")
+        if ledger_note is not None:
+            shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
         shown.print(f"\nchosen: [bold green]{ranking.chosen.mechanism}[/bold green]; nothing has been read or released.")
 
 
@@ -207,6 +210,25 @@ def show_check(found: Check) -> None:
     _notes(shown, found.notes)
     if found.refusal is None:
         shown.print("[green]ok[/green] the policy is complete and consistent" + (", and provable." if found.plan else "."))
+
+
+def show_ledger(entries: Sequence[Entry]) -> None:
+    """What was released, as it was recorded."""
+    shown = console()
+    if not entries:
+        shown.print("nothing has been released.")
+        return
+    table = _table("entry", "what", "value", "time")
+    for entry in entries:
+        if entry.kind == "view":
+            table.add_row(str(entry.number), "the view was drawn", "", entry.time)
+        for answered in entry.answers:
+            for value in answered.get("groups", [answered]):
+                name = answered["query"] if "group" not in value else f"{answered['query']}: {value['group']}"
+                reach = (value["interval"]["high"] - value["interval"]["low"]) / 4
+                table.add_row(str(entry.number), escape(name), answer(value["value"], reach), entry.time)
+    shown.print(table)
+    shown.print(f"\nhead digest {entries[-1].digest}")
 
 
 def show_starter(written: Starter) -> None:

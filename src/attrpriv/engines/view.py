@@ -41,7 +41,6 @@ NO_CELL = (
     "Name its category, or add `other` with a range."
 )
 NOT_UNIQUE = "row_id: every row must have its own value, none missing. Got a column in which some are missing or repeated."
-WRONG_ROWS = "rows: must be the number of rows of the table. Got another number."
 ENGINE_FAILED = "data: the engine could not read the table for the view. Check that the file is complete."
 CHANGED = "data: the table must be the one the view was drawn from. Got one that is not."
 
@@ -90,7 +89,9 @@ def draw(source: Source, cells: Cells, n: int, row_id: str | None, key: str | No
     outcome = quietly(lambda: _draw(source, cells, n, row_id, secrets.token_hex(32) if key is None else key))
     if isinstance(outcome, Drawn):
         return outcome
-    texts = {"range": OUT_OF_RANGE, "cell": NO_CELL, "row_id": NOT_UNIQUE, "rows": WRONG_ROWS}
+    if isinstance(outcome, int):
+        raise DataError(f"rows: must be the number of rows of the table, {outcome}. Got {n}.")
+    texts = {"range": OUT_OF_RANGE, "cell": NO_CELL, "row_id": NOT_UNIQUE}
     raise DataError(ENGINE_FAILED if outcome is None else texts[outcome])
 
 
@@ -122,13 +123,14 @@ def columns_left(source: Source, row_id: str | None, identifiers: Sequence[str])
 
 def _draw(
     source: Source, cells: Cells, n: int, row_id: str | None, key: str
-) -> Drawn | Literal["range", "cell", "row_id", "rows"]:
+) -> Drawn | Literal["range", "cell", "row_id"] | int:
+    """The drawn rows, or what is wrong; a number of rows that is not n is public and comes back as it is."""
     table = _digested(source, cells, row_id, _bind(source, "key", key))
     counts, fingerprint = _read_all(source, table)
+    if sum(counts.values()) != n:
+        return sum(counts.values())
     if row_id is not None and not _unique(source, row_id, n):
         return "row_id"
-    if sum(counts.values()) != n:
-        return "rows"
     if counts.get(-1, 0):
         return "cell"
     found = [counts.get(k, 0) for k in range(len(cells.keep))]

@@ -15,10 +15,16 @@ from attrpriv.engines.tables import Source, quietly
 from attrpriv.engines.view import CHANGED
 from attrpriv.errors import DataError, UsageError
 
-NOT_WRITTEN = "out: must be a file that can be written, with room for the view. Got one that cannot. Nothing was left behind."
+NOT_WRITTEN = (
+    "out: must be a file that can be written, with room for the view, on the disk and in memory. Got one that cannot. "
+    "Nothing was left behind."
+)
 
+# With `low_memory` and without. A row group is held in memory until it is complete, so it has at most so many values.
 _MEMORY = {True: "150MB", False: "700MB"}
 _THREADS = {True: 1, False: 2}
+_GROUP_ROWS = 122_880
+_GROUP_VALUES = 1_500_000
 
 
 def check_out(out: Path, data: object, *, force: bool) -> None:
@@ -59,7 +65,7 @@ def _write(source: Source, view: Any, out: Path, rows: int) -> bool:
         try:
             if _owned(source):  # DuckDB cannot leave a directory for temporary files once it has used it
                 source.engine.con.execute("SET temp_directory = " + _quoted(place))
-            source.engine.to_parquet(view, half)
+            source.engine.to_parquet(view, half, row_group_size=_group_rows(len(view.columns)))
         finally:
             if _owned(source):
                 source.engine.disconnect()
@@ -69,6 +75,10 @@ def _write(source: Source, view: Any, out: Path, rows: int) -> bool:
             os.fsync(file.fileno())
         half.replace(out)
     return True
+
+
+def _group_rows(columns: int) -> int:
+    return max(2_048, min(_GROUP_ROWS, _GROUP_VALUES // columns))
 
 
 def _written_rows(path: Path) -> int:

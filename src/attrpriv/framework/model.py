@@ -96,11 +96,17 @@ class FrozenModel(BaseModel):
 
 def one_line(error: ValidationError) -> str:
     """Parameter, requirement and what was received, for the first thing that is wrong."""
-    details = error.errors(include_url=False, include_context=False)
+    found = error.errors(include_url=False, include_context=False)
+    # A list whose entries are wrong is also "too short": that says nothing more.
+    details = [d for d in found if d["type"] != "too_short" or not any(_inside(other["loc"], d["loc"]) for other in found)]
     first = details[0]
     where = _path(first["loc"]) or error.title.lower()
     more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
     return f"{where}: {_requirement(first)}{more}"
+
+
+def _inside(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 def _path(location: tuple[int | str, ...]) -> str:

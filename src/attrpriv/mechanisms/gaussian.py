@@ -27,7 +27,7 @@ from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.individuals import row_evidence
-from attrpriv.mechanisms.noise_design import ROUND_UP, Design, common_bits, design
+from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, ModelError, Noise, Plan, noise_error
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
@@ -37,6 +37,7 @@ from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.queries.query import Query
 
 _OFF_BY = (0.01, 0.02, 0.05, 0.1)
+_AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 # Beyond these, the squares and ratios below leave the range of floats.
 _LEAST, _MOST = 1e-30, 1e30
 
@@ -67,11 +68,9 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     mu = allowed_distance(problem, left)
     cases = seen(problem, theta)
     sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
-    layout = design(cases, [least[c] for c in problem.columns], _sds(problem, theta), mu, credit(problem))
-    layout = layout.at_least(max((math.sqrt(found.noise.variance) for found in sets), default=0.0))
+    layout, evidence = _layout(problem, theta, cases, sets, least, left, mu)
     if common_bits(layout) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
-    evidence = _evidence(problem, cases, sets, layout, left)
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     floor = {c: max(least[c], _needed(problem, theta, c, gaussian_mu(left.epsilon, left.delta))) for c in problem.columns}
     for found in sets:
@@ -98,6 +97,27 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
         model_error=off,
         notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_fragile(problem, off)),
     )
+
+
+def _layout(
+    problem: Problem,
+    theta: Sequence[Gaussian],
+    cases: Sequence[Seen],
+    sets: Sequence[CaseNoise],
+    least: Mapping[str, float],
+    left: Budget,
+    mu: float,
+) -> tuple[Design, GaussianEvidence]:
+    """The noise, and what it proves; aimed lower where nearly singular noise rounds more than the certificate allows."""
+    own = [least[c] for c in problem.columns]
+    floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
+    for aim in _AIMS:
+        layout = design(cases, own, _sds(problem, theta), aim * mu, credit(problem)).at_least(floor)
+        evidence = _evidence(problem, cases, sets, layout, left)
+        if evidence.distance() <= mu:
+            return layout, evidence
+    layout = apart(cases, own, mu).at_least(floor)
+    return layout, _evidence(problem, cases, sets, layout, left)
 
 
 def gaussians(problem: Problem) -> tuple[Gaussian, ...]:

@@ -48,11 +48,11 @@ def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], 
         return Design((), ())
     if len(masks) == 1:
         return Design((_scalar(cases, masks[0], mu, credit) * ROUND_UP,), ())
-    apart = _independent(cases, masks, mu)
+    independent = apart(cases, masks, mu)
     if any(case.signless for case in cases):
-        return apart
+        return independent
     joint = _correlated(cases, masks, sds, mu, credit)
-    return joint if _cost(joint, sds) < _cost(apart, sds) else apart
+    return joint if _cost(joint, sds) < _cost(independent, sds) else independent
 
 
 def _scalar(cases: Sequence[Seen], mask: float, mu: float, credit: float) -> float:
@@ -63,7 +63,7 @@ def _scalar(cases: Sequence[Seen], mask: float, mu: float, credit: float) -> flo
     return max(mask, math.sqrt(max(0.0, *needs)) if needs else 0.0)
 
 
-def _independent(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
+def apart(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
     """No credit, and the distance shared by the averages that move: d' D^-1 d <= mu^2 whatever their joint law is."""
     import numpy as np
 

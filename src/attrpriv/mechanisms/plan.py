@@ -33,6 +33,7 @@ class Spread:
     kind: NoiseKind
     scale: float
     individuals: float = 0.0
+    bias: float = 0.0
 
     def reach(self, level: float) -> float:
         """Half the width of the interval that holds the table's own value with this confidence."""
@@ -40,7 +41,7 @@ class Spread:
             raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
         if self.individuals:
             return sum_reach(self.scale, self.individuals, level)
-        return self.scale * _quantile(self.kind, level)
+        return self.bias + self.scale * _quantile(self.kind, level)
 
 
 class Noise(FrozenModel):
@@ -174,9 +175,9 @@ class Plan(FrozenModel):
             for part in self.columns
         ]
         evidence, rows = self.certificate.evidence, self.certificate.individuals
-        if self.factor:
-            covered.append(isinstance(evidence, GaussianEvidence) and evidence.factor == self.factor)
+        covered.append(self.factor == (evidence.factor if isinstance(evidence, GaussianEvidence) else ()))
         for part in self.columns:
+            covered.append(part.noise.kind != "laplace" or part.clip is not None)
             if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
                 wanted = 0.0 if rows is None else next((t.scale for t in rows.terms if t.column == part.column), math.nan)
                 covered.append(part.noise.individuals == wanted)
@@ -185,6 +186,9 @@ class Plan(FrozenModel):
 
     def spread_of(self, query: Query) -> Spread:
         """The law of an answer around the table's own value."""
+        if query.column is not None and self.view is None and self.of(query).centre is not None:
+            part, weight = self.of(query), query.weight(self.n)
+            return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
         noise = self.noise_of(query)
         return Spread(noise.kind, noise.scale, noise.individuals)
 

@@ -74,7 +74,7 @@ def gaussian_notes(
     for column in problem.columns:
         spacing, declared = problem.spacing(column)
         if not declared:
-            origin = "whole numbers (from the schema)" if spacing is not None else "values of undeclared spacing"
+            origin = "whole numbers (by its column type)" if spacing is not None else "values of undeclared spacing"
             notes.append(
                 f"{column}: {origin}; its digits are masked by noise of at least {least[column]:.3g}, which covers spacings up "
                 f"to {lattice.spacing[column]:.3g}. Declare resolution to change that."
@@ -103,4 +103,5 @@ def _mean_in_standard_errors(problem: Problem, theta: Sequence[Gaussian]) -> lis
     widest = max(gaussian.tolerance.mean for gaussian in theta)
     if not widest:
         return []
-    return [f"the mean tolerance of {widest:g} sd is {widest * math.sqrt(problem.n):.3g} standard errors at n = {problem.n}."]
+    errors = widest * math.sqrt(problem.n)
+    return [f"the mean tolerance of {widest:g} sd makes {errors:.3g} standard error(s) at n = {problem.n}."]

@@ -90,7 +90,11 @@ def plan_constant(problem: Problem) -> Plan:
             raise Refusal(f"needs the mean of {column} in the assumption.")
         centre = theta[0].mean[column]
         error = _constant_error(problem, theta, column, centre)
-        columns.append(ColumnPlan(column=column, noise=Noise(kind="none"), error=error, centre=centre))
+        off = {
+            "bias": max(_bias(gaussian, column, centre) for gaussian in theta),
+            "sd": max(gaussian.sd_range(column)[1] for gaussian in theta) / math.sqrt(problem.n),
+        }
+        columns.append(ColumnPlan(column=column, noise=Noise(kind="none"), error=error, centre=centre, parameters=off))
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )
@@ -113,12 +117,12 @@ def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
 
 def _folded(bias: float, sd: float, n: int) -> Error:
     """Moments of |N(bias, sd^2/n)|; alpha95 by the sum of bias and noise, from above."""
-    from scipy.special import ndtr
+    from scipy.special import ndtr, ndtri
 
     spread = sd / math.sqrt(n)
     z = bias / spread
     absolute = spread * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
-    return Error(rmse=math.hypot(bias, spread), mean_absolute=absolute, alpha95=bias + 1.959964 * spread)
+    return Error(rmse=math.hypot(bias, spread), mean_absolute=absolute, alpha95=bias + float(ndtri(0.975)) * spread)
 
 
 def _assemble(

@@ -157,7 +157,11 @@ class Policy(FrozenModel):
         """Where the ledger is: as the policy says, else beside the policy file."""
         if self.ledger is not None:
             return self._beside(self.ledger)
-        return None if self._origin is None else self._origin.with_suffix(".ledger")
+        if self._origin is None:
+            return None
+        # Named after the table, so that a second policy beside the first one finds the same ledger.
+        named = self._origin if self.data is None else self._origin.parent / Path(self.data).name
+        return named.with_suffix(".ledger")
 
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path

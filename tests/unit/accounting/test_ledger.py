@@ -1,4 +1,4 @@
-"""The ledger: one release call, recorded before it is shown, whatever fails, races or is edited in between."""
+"""The ledger: one release call, or one view and its answers, recorded before anything is shown, whatever fails in between."""
 
 from __future__ import annotations
 
@@ -55,10 +55,17 @@ def files(path: Path) -> list[str]:
     return sorted(file.name for file in path.parent.iterdir())
 
 
-def insert(path: Path, entry: Entry) -> None:
+KEY = "5eed" * 16
+STATE: dict[str, Any] = {"key": KEY, "thresholds": ["4711" * 16], "fingerprint": "0815"}
+VIEW: dict[str, Any] = {**RELEASE, "kind": "view", "plan": {"cells": []}, "answers": [], "state": STATE}
+ANSWER: dict[str, Any] = {**RELEASE, "kind": "answer"}
+
+
+def insert(path: Path, **contents: Any) -> Entry:
     """What another process does, without the turns that threads of this one take."""
+    made = module._contents(**{"kind": "release", **contents})
     with open(path, "rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        module._insert(connection, path, file.fileno(), entry)
+        return module._insert(connection, path, file.fileno(), made, None)
 
 
 def edit(path: Path, *statements: str) -> None:
@@ -73,7 +80,7 @@ def edit(path: Path, *statements: str) -> None:
 def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
     entry = Ledger(path).commit(**RELEASE)
     assert Ledger(path).entries() == (entry,)
-    assert (entry.number, entry.previous, entry.answers) == (1, "0" * 64, [SECRET])
+    assert (entry.number, entry.kind, entry.previous, entry.answers) == (1, "release", "0" * 64, [SECRET])
     with fails(RefusedError, "allows one release call, of any number of queries together. Got a second one."):
         Ledger(path).commit(**RELEASE)
     with fails(RefusedError, "harmless alone can reveal the secret together. Keep the first answer"):
@@ -120,19 +127,140 @@ def test_the_order_on_disk_is_sync_lock_check_write_commit(path: Path, monkeypat
     assert verbs[-1] == "COMMIT"
 
 
+# A view and its answers.
+
+
+def test_a_view_then_any_number_of_answers(path: Path) -> None:
+    ledger = Ledger(path)
+    ledger.refuse("view")
+    view = ledger.commit(**VIEW)
+    answers = [ledger.commit(**{**ANSWER, "answers": [k]}) for k in range(5)]
+    assert Ledger(path).entries() == (view, *answers)
+    assert [entry.kind for entry in Ledger(path).entries()] == ["view", *["answer"] * 5]
+    assert [entry.previous for entry in answers] == [view.digest, *(entry.digest for entry in answers[:-1])]
+    ledger.refuse("answer")
+    assert files(path) == [path.name]
+
+
+MIXED = "must not be mixed with"
+REFUSED: list[tuple[list[dict[str, Any]], dict[str, Any], str]] = [
+    ([], ANSWER, "holds no view to answer from. Draw it first."),
+    ([RELEASE], RELEASE, "allows one release call"),
+    ([RELEASE], VIEW, f"holds a release with noise, and {MIXED} a view of the same table"),
+    ([RELEASE], ANSWER, f"holds a release with noise, and {MIXED} a view of the same table"),
+    ([VIEW], RELEASE, f"holds a view, and {MIXED} a release with noise: together they can reveal what each one hides"),
+    ([VIEW], VIEW, "holds the view of this table, which is never drawn again. Use the recorded one."),
+    ([VIEW, ANSWER], RELEASE, MIXED),
+    ([VIEW, ANSWER, ANSWER], VIEW, "never drawn again"),
+]
+
+
+@pytest.mark.parametrize(("held", "wanted", "message"), REFUSED)
+def test_what_may_not_follow(path: Path, held: list[dict[str, Any]], wanted: dict[str, Any], message: str) -> None:
+    for contents in held:
+        Ledger(path).commit(**contents)
+    before = path.read_bytes() if held else None
+    with fails(RefusedError, message):
+        Ledger(path).refuse(wanted.get("kind", "release"))
+    with fails(RefusedError, message):
+        Ledger(path).commit(**wanted)
+    assert (path.read_bytes() if held else None) == before
+    assert len(Ledger(path).entries()) == len(held)
+
+
+def test_of_two_views_the_first_one_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process drew while this one did: its rows must not be handed out."""
+
+    def overtake(connection: sqlite3.Connection) -> None:
+        made = module._contents(**{name: value for name, value in VIEW.items() if name != "state"})
+        with open(path, "rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as rival:
+            module._insert(rival, path, file.fileno(), made, {**STATE, "key": "other"})
+
+    with_connection(monkeypatch, overtake)
+    with fails(RefusedError, "never drawn again"):
+        Ledger(path).commit(**VIEW)
+    assert Ledger(path).view_state() == {**STATE, "key": "other"}
+
+
+def test_the_secret_state_comes_back_and_shows_nowhere_else(path: Path) -> None:
+    ledger = Ledger(path)
+    assert ledger.view_state() is None
+    assert files(path) == []
+    entry = ledger.commit(**VIEW)
+    assert ledger.view_state() == STATE
+    ledger.commit(**ANSWER)
+    assert ledger.view_state() == STATE
+    printable = repr(ledger.entries()) + json.dumps([entry.to_json() for entry in ledger.entries()]) + repr(ledger) + str(entry)
+    for value in (KEY, STATE["thresholds"][0], STATE["fingerprint"]):
+        assert value not in printable
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_release_has_no_state(path: Path) -> None:
+    Ledger(path).commit(**RELEASE)
+    assert Ledger(path).view_state() is None
+
+
+@pytest.mark.parametrize("contents", [{**RELEASE, "state": STATE}, {**ANSWER, "state": STATE}, {**VIEW, "state": None}])
+def test_a_view_has_a_state_and_nothing_else_has(path: Path, contents: dict[str, Any]) -> None:
+    with fails(UsageError, "^state: a view has one, and nothing else has. Got something else.$"):
+        Ledger(path).commit(**contents)
+    assert files(path) == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM secret_state",
+        "UPDATE secret_state SET key = 'x'",
+        "UPDATE secret_state SET value = 'no json'",
+        "UPDATE secret_state SET value = 'null'",
+        "UPDATE secret_state SET value = x'ff'",
+    ],
+)
+def test_a_lost_state_is_found(path: Path, statement: str) -> None:
+    Ledger(path).commit(**VIEW)
+    edit(path, statement)
+    with fails(RefusedError, "must be as attrpriv wrote it. Got one that was changed or damaged."):
+        Ledger(path).view_state()
+
+
+def test_a_state_that_is_no_json_is_refused_and_never_quoted(path: Path) -> None:
+    with fails(UsageError, "^state: must be a JSON value without NaN or infinities. Got something else.$"):
+        Ledger(path).commit(**{**VIEW, "state": {"key": SECRET, "x": float("nan")}})
+    assert files(path) == []
+
+
+def test_a_full_disk_leaves_no_view(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_connection(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 2"))
+    with fails(UsageError, "must have room to grow. Got a full disk."):
+        Ledger(path).commit(**VIEW)
+    assert files(path) == []
+
+
+def test_a_full_disk_keeps_the_view(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer that does not fit: the view and the earlier answers stay."""
+    view = Ledger(path).commit(**VIEW)
+    with_connection(monkeypatch, lambda connection: connection.execute("PRAGMA max_page_count = 1"))
+    with fails(UsageError, "must have room to grow. Got a full disk."):
+        Ledger(path).commit(**{**ANSWER, "answers": "x" * 100_000})
+    assert Ledger(path).entries() == (view,)
+    assert Ledger(path).view_state() == STATE
+
+
 # The entry.
 
 
 def test_the_digest_covers_every_other_field(path: Path) -> None:
     entry = Ledger(path).commit(**RELEASE)
-    covered = {**RELEASE, "number": 1, "previous": "0" * 64}
+    covered = {**RELEASE, "kind": "release", "number": 1, "previous": "0" * 64}
     text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
     assert entry.digest == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_an_entry_survives_json(path: Path) -> None:
     entry = Ledger(path).commit(**RELEASE)
-    assert list(entry.to_json()) == ["number", "time", "policy_digest", "plan", "answers", "previous", "digest"]
+    assert list(entry.to_json()) == ["number", "kind", "time", "policy_digest", "plan", "answers", "previous", "digest"]
     assert Entry(**json.loads(json.dumps(entry.to_json(), allow_nan=False))) == entry
 
 
@@ -196,6 +324,8 @@ def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> N
 @pytest.mark.parametrize(
     "statement",
     [
+        "UPDATE entries SET kind = 'view'",
+        "UPDATE entries SET kind = 'diary'",
         "UPDATE entries SET time = '2027-01-31T10:00:00Z'",
         "UPDATE entries SET policy_digest = 'cd'",
         "UPDATE entries SET plan = '{}'",
@@ -209,7 +339,7 @@ def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> N
         f"UPDATE entries SET previous = '{'1' * 64}'",
         f"UPDATE entries SET digest = '{'1' * 64}'",
         "UPDATE entries SET number = 2",
-        "INSERT INTO entries SELECT 2, time, policy_digest, plan, answers, digest, digest FROM entries",
+        "INSERT INTO entries SELECT 2, kind, time, policy_digest, plan, answers, digest, digest FROM entries",
         "DELETE FROM entries",
     ],
 )
@@ -227,7 +357,7 @@ def test_a_whole_chain_is_read_and_a_cut_one_refused(path: Path) -> None:
     contents = {**first.to_json(), "number": 2, "previous": first.digest}
     second = Entry(**{**contents, "digest": module._digest(contents)})
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", module._to_row(second))
+        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", module._to_row(second))
     assert Ledger(path).entries() == (first, second)
     edit(path, "DELETE FROM entries WHERE number = 1")
     with fails(RefusedError, "was changed"):
@@ -247,21 +377,25 @@ def other_database(*statements: str) -> Callable[[Path], None]:
     return lambda path: edit(path, *statements)
 
 
+STATE_TABLE = "CREATE TABLE secret_state (key TEXT, value TEXT)"
 NO_LEDGER = {
     "text": lambda path: path.write_text("weight,income\n80,50000\n" * 100),
     "short text": lambda path: path.write_text("no"),
     "another database": other_database("CREATE TABLE students (weight REAL)"),
     "only one table": other_database("CREATE TABLE meta (key TEXT, value TEXT)"),
-    "other columns": other_database("CREATE TABLE meta (x TEXT)", "CREATE TABLE entries (y TEXT)"),
-    "no format": other_database("CREATE TABLE meta (key TEXT, value TEXT)", "CREATE TABLE entries (y TEXT)"),
+    "without secret state": other_database(*(statement for statement in module._SCHEMA if "secret_state" not in statement)),
+    "other columns": other_database("CREATE TABLE meta (x TEXT)", "CREATE TABLE entries (y TEXT)", STATE_TABLE),
+    "no format": other_database("CREATE TABLE meta (key TEXT, value TEXT)", "CREATE TABLE entries (y TEXT)", STATE_TABLE),
     "another format": other_database(
         "CREATE TABLE meta (key TEXT, value TEXT)",
         "CREATE TABLE entries (y TEXT)",
+        STATE_TABLE,
         "INSERT INTO meta VALUES ('format', 'diary'), ('schema_version', '1')",
     ),
     "no version": other_database(
         "CREATE TABLE meta (key TEXT, value TEXT)",
         "CREATE TABLE entries (y TEXT)",
+        STATE_TABLE,
         "INSERT INTO meta VALUES ('format', 'attrpriv ledger'), ('schema_version', 'one')",
     ),
 }
@@ -395,9 +529,7 @@ def test_a_failure_never_removes_what_another_process_wrote(path: Path, monkeypa
     other: list[Entry] = []
 
     def overtake(connection: sqlite3.Connection) -> None:
-        entry = module._first_entry(**{**RELEASE, "answers": "the other's"})
-        insert(path, entry)
-        other.append(entry)
+        other.append(insert(path, **{**RELEASE, "answers": "the other's"}))
 
     with_connection(monkeypatch, overtake)
     with fails(RefusedError, "Got a second one"):
@@ -418,8 +550,7 @@ def test_a_failure_leaves_a_file_that_another_process_locks(path: Path, monkeypa
         Ledger(path).commit(**RELEASE)
     with closing(rivals[0]) as rival:
         rival.execute("ROLLBACK")
-    entry = module._first_entry(**RELEASE)
-    insert(path, entry)
+    entry = insert(path, **RELEASE)
     assert Ledger(path).entries() == (entry,)
 
 
@@ -498,7 +629,7 @@ def test_a_half_written_commit_is_undone(path: Path, tmp_path: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for statement in module._SCHEMA:
             connection.execute(statement)
-        connection.execute("INSERT INTO entries VALUES (1, 'a', 'b', ?, 'd', 'e', 'f')", ["x" * 1_000_000])
+        connection.execute("INSERT INTO entries VALUES (1, 'k', 'a', 'b', ?, 'd', 'e', 'f')", ["x" * 1_000_000])
         shutil.copy(running, path)
         shutil.copy(f"{running}-journal", f"{path}-journal")
     assert path.stat().st_size > 100_000, "pages were written before the commit"
