@@ -449,9 +449,10 @@ def test_data_and_ledger_by_default(tmp_path: Path) -> None:
     another = write_policy(tmp_path, policy(data="t.parquet", epsilon=2.0), "others.yaml")
     with ap.Session(policy=another) as session, pytest.raises(ap.RefusedError, match="second"):
         session.release()  # another policy on the same table finds the same ledger
-    with ap.Session(tmp_path / "t.parquet", made()) as session:
+    write_table(tmp_path, name="u.parquet")
+    with ap.Session(tmp_path / "u.parquet", made()) as session:
         session.release()
-    assert (tmp_path / "t.ledger").exists()  # a policy made in Python has no place: beside the table, by its name
+    assert (tmp_path / "u.ledger").exists()  # a policy made in Python has no place: beside the table, by its name
 
 
 def test_a_table_given_to_the_session_wins_over_the_policy_s(tmp_path: Path) -> None:
