@@ -358,7 +358,7 @@ def exists(name: str) -> bool:
 
 
 def test_every_name_of_the_code_exists() -> None:
-    """Names such as `mechanisms.gaussian`, `worst_case.worst` or `gaussian._budget`."""
+    """Names such as `mechanisms.gaussian`, `worst_case.worst` or `gaussian._layout`."""
     words = {part for module in modules() for part in module.split(".")}
     lacking = []
     for page in PAGES:
@@ -371,7 +371,7 @@ def test_every_name_of_the_code_exists() -> None:
 
 def test_a_name_that_does_not_exist_is_noticed() -> None:
     assert exists("mechanisms.gaussian")
-    assert exists("gaussian._budget")
+    assert exists("gaussian._layout")
     assert not exists("gaussian.budgets")
     assert not exists("mechanisms.gaussians")
 

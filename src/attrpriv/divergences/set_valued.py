@@ -38,7 +38,8 @@ _MASS_LEFT_OUT = 1e-29
 # Panels of half-width at most 1/2 and the ellipse with parameter 4: half-axes 2.125 and 1.875 half-widths.
 _PANEL, _NODES, _ELLIPSE = 1.0, 24, 4.0
 _LARGEST_LAM, _LARGEST_EPSILON = 1e3, 600.0
-_ROUNDS = 60
+# Refining ends here, with what is then still open added: laws that are nearly equal at epsilon 0 would go on for ever.
+_ROUNDS, _MOST_PANELS = 60, 4000
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def _settled(pair: _Pair, edges: list[Array], alternations: int) -> tuple[_Grid,
             return grid, True
         negligible = negligible or 1e-13 * max(1e-17, _integrated(pair, grid)[0])
         doubtful = _unseen(pair, grid, by_curvature=True) > negligible / len(grid.left)
-        if not doubtful.any():
+        if not doubtful.any() or len(grid.left) > _MOST_PANELS:
             break
         middles = (grid.left[doubtful] + grid.right[doubtful]) / 2
         edges = [np.union1d(e, middles[(middles > e[0]) & (middles < e[-1])]) for e in edges]

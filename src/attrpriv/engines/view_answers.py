@@ -7,7 +7,7 @@ What must never change: the sums are exact, so that they are functions of the ke
 last digits, on the order of the rows and on where threads part them, that is on rows that were not kept. So y is first rounded
 to a whole multiple of a unit, a power of two fixed by the largest |y| of the kept rows, and whole numbers are summed:
 
-    y  ->  q round(y / q),      q = 2^-48 times the power of two at or above max |y|
+    y  ->  q w,    w = round(y / q) = 2^31 a + b,    w^2 = 2^62 a^2 + 2^32 ab + b^2,    q = 2^-62 (a power of two >= max |y|)
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 _GROUP = "attrpriv group"
-# 48 bits squared, and summed over up to 2^29 rows, fit into a decimal of 38 digits.
-_BITS = 48
+_BITS = 62
+_HALF = 31
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,11 @@ def _rows(
     everywhere = cell_number(table).notnull()
     hit = everywhere if query.where is None else holds(table, parse_condition(query.where))
     value, absent = _value(table, query, missing, bounds)
-    y = ibis.ifelse(hit & ~absent, value, 0.0)
+    y = ibis.ifelse(hit & ~absent, value, _float(0.0))
     exponent = _exponent(source.run(table.aggregate(largest=y.abs().max()))["largest"])
-    whole = (y * ibis.literal(2.0 ** (_BITS - exponent))).round().cast("int64").cast("decimal(38, 0)")
+    w = _times_power(y, _BITS - exponent).round().cast("int64")
+    a = _times_power(y, _HALF - exponent).floor().cast("int64")
+    b = w - a * 2**_HALF
     keys = {"cell": cell_number(table)}
     if query.group_by is not None:
         keys[_GROUP] = table[query.group_by].cast("string")
@@ -106,17 +108,27 @@ def _rows(
         rows=table.count(),
         absent=(absent & hit).sum().fill_null(0),
         hits=hit.cast("int64").sum(),
-        total=whole.sum().cast("string"),
-        squares=(whole * whole).sum().cast("string"),
+        # as text: DuckDB adds in 128 bits, which Ibis would squeeze into 64
+        **{name: part.sum().cast("string") for name, part in {"w": w, "aa": a * a, "ab": a * b, "bb": b * b}.items()},
     )
     return list(source.engine.to_pyarrow(grouped).to_pylist()), Fraction(2) ** (exponent - _BITS)
 
 
 def _exponent(largest: float | None) -> int:
-    """The least power of two that is at or above every |y|, within what keeps the unit and its inverse finite."""
-    if not largest:
-        return 0
-    return max(-900, math.frexp(largest)[1])
+    """The exponent of a power of two that is at or above every |y|."""
+    return math.frexp(largest or 0.0)[1]
+
+
+def _times_power(y: Any, power: int) -> Any:
+    """y times a power of two, exactly; in two steps, because the power itself may be no float."""
+    return y * _float(2.0 ** (power // 2)) * _float(2.0 ** (power - power // 2))
+
+
+def _float(number: float) -> Any:
+    """The very float: as text, which DuckDB reads as a float and not, like a number in SQL, as a decimal first."""
+    import ibis
+
+    return ibis.literal(repr(number)).cast("float64")
 
 
 def _value(
@@ -126,15 +138,15 @@ def _value(
     import ibis
 
     if query.column is None:
-        return ibis.literal(1.0), ibis.literal(False)
+        return _float(1.0), ibis.literal(False)
     value = table[query.column].cast("float64")
     value = ibis.ifelse(value.isnan(), ibis.null("float64"), value)
     if query.column in missing:
-        value = value.fill_null(missing[query.column])
+        value = value.fill_null(_float(missing[query.column]))
     if query.column in bounds:
         low, high = bounds[query.column]
-        value = value.clip(lower=low, upper=high)
-    return value.fill_null(0.0), value.isnull() | value.isinf().fill_null(False)
+        value = value.clip(lower=_float(low), upper=_float(high))
+    return value.fill_null(_float(0.0)), value.isnull() | value.isinf().fill_null(False)
 
 
 def _gathered(rows: list[dict[str, Any]], unit: Fraction, cells: int, query: Query) -> ViewSums:
@@ -150,4 +162,5 @@ def _gathered(rows: list[dict[str, Any]], unit: Fraction, cells: int, query: Que
 
 
 def _sums(row: Mapping[str, Any], unit: Fraction) -> CellSums:
-    return CellSums(int(row["hits"]), int(row["total"]) * unit, int(row["squares"]) * unit * unit)
+    squares = (int(row["aa"]) << 2 * _HALF) + (int(row["ab"]) << _HALF + 1) + int(row["bb"])
+    return CellSums(int(row["hits"]), int(row["w"]) * unit, squares * unit * unit)

@@ -1,0 +1,96 @@
+"""Frozen values: strict in, frozen inside, one line out."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+
+import pytest
+from pydantic import Field, ValidationError
+
+from attrpriv.errors import PolicyError
+from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel, NonNegative, Positive, Range
+
+
+class Inner(FrozenModel):
+    size: Positive
+
+
+class Example(FrozenModel):
+    number: Finite = 0.0
+    weight: NonNegative = 0.0
+    ends: Range | None = None
+    parts: tuple[Inner, ...] = ()
+    table: FrozenMap[Finite] = Field(default_factory=dict)
+
+
+@pytest.mark.parametrize("bad", ["5", True, None, math.nan, math.inf, [1.0], 10**400])
+def test_nothing_is_coerced(bad: object) -> None:
+    with pytest.raises(PolicyError, match=r"^number: "):
+        Example(number=bad)
+
+
+@pytest.mark.parametrize("ends", [(1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.inf), (1.0,), (1.0, 2.0, 3.0)])
+def test_a_range_is_two_finite_ends_in_order(ends: tuple[float, ...]) -> None:
+    with pytest.raises(PolicyError, match="ends"):
+        Example(ends=ends)
+    assert Example(ends=(1, 2)).ends == (1.0, 2.0)
+
+
+def test_errors_are_one_line_with_the_way_to_the_place() -> None:
+    with pytest.raises(PolicyError) as caught:
+        Example(parts=[{"size": 1.0}, {"size": -1.0}])
+    assert str(caught.value) == "parts[1].size: input should be greater than 0. Got -1.0."
+    with pytest.raises(PolicyError, match=r"^number: .* Got 'x'\. \(1 more after this one\.\)$"):
+        Example(colour="red", number="x")
+    with pytest.raises(PolicyError, match=r"^colour: unknown key\."):
+        Example(colour="red")
+    with pytest.raises(PolicyError, match=r"^size: is required and has no default"):
+        Inner()
+    with pytest.raises(PolicyError) as long:
+        Example(number="x" * 1000)
+    assert len(str(long.value)) < 200
+
+
+def test_errors_carry_no_earlier_exception() -> None:
+    """pydantic's own error quotes its input; it must not hang on as context."""
+    with pytest.raises(PolicyError) as caught:
+        Example(number="secret")
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    with pytest.raises(PolicyError) as caught:
+        Example.from_json({"number": "secret"})
+    assert caught.value.__context__ is None
+
+
+def test_frozen_all_the_way_down() -> None:
+    value = Example(number=1.0, parts=[Inner(size=2.0)], table={"a": 1.0})
+    with pytest.raises(ValidationError):
+        value.number = 2.0  # type: ignore[misc]
+    with pytest.raises(ValidationError):
+        value.parts[0].size = 3.0  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        value.table["a"] = 2.0  # type: ignore[index]
+    assert isinstance(value.parts, tuple)
+    assert isinstance(Example().table, FrozenDict)
+    assert hash(value) == hash(Example(number=1.0, parts=[Inner(size=2.0)], table={"a": 1.0}))
+
+
+def test_a_mapping_does_not_follow_the_one_it_was_made_from() -> None:
+    source = {"a": 1.0}
+    value = Example(table=source)
+    source["a"] = 2.0
+    assert value.table == {"a": 1.0}
+    assert value.table != {"a": 2.0}
+    assert list(value.table) == ["a"]
+    assert len(value.table) == 1
+    assert repr(value.table) == "{'a': 1.0}"
+
+
+def test_copies_and_pickles_are_equal() -> None:
+    value = Example(number=1.0, ends=(0, 1), parts=[Inner(size=2.0)], table={"a": 1.0})
+    assert copy.deepcopy(value) == value
+    assert pickle.loads(pickle.dumps(value)) == value
+    assert Example.from_json(value.to_json()) == value
+    assert Example.from_json('{"number": 3}').number == 3.0
