@@ -6,6 +6,7 @@ in many digits: closed densities, crossings by bisection, quadrature between the
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -25,7 +26,8 @@ def _grid(part: tuple[float, float]) -> tuple[Array, Array]:
     mode = min(max(0.0, low), high)
     low, high = max(low, mode - 12.0), min(high, mode + 12.0)
     # Far out the law lives within a few 1/|mode| of its end.
-    cuts = np.unique(np.clip([low, high, *(mode + s * 2.0**-k * 12 for s in (-1, 1) for k in range(14))], low, high))
+    finest = 4 + math.ceil(math.log2(1 + abs(mode)))
+    cuts = np.unique(np.clip([low, high, *(mode + s * 2.0**-k * 12 for s in (-1, 1) for k in range(finest))], low, high))
     half, middle = np.diff(cuts) / 2, (cuts[:-1] + cuts[1:]) / 2
     points = (middle[:, None] + half[:, None] * _NODES).ravel()
     return points, np.log((half[:, None] * _WEIGHTS).ravel()) - points**2 / 2
@@ -72,7 +74,7 @@ def exact_density(parts: Parts, lam: float, w: mpmath.mpf) -> mpmath.mpf:
     return mpmath.exp(-w * w / (2 * kappa)) / mpmath.sqrt(2 * mpmath.pi * kappa) * given / prior
 
 
-def exact(a: Parts, b: Parts, lam: float, epsilon: float, digits: int = 30, panels: int = 120) -> mpmath.mpf:
+def exact(a: Parts, b: Parts, lam: float, epsilon: float, digits: int = 25, panels: int = 48) -> mpmath.mpf:
     """H_epsilon in many digits. Far out in the tails outputs are measured from where the first law lives."""
     with mpmath.workdps(digits):
         points, weights = _sample(a)
@@ -89,9 +91,10 @@ def exact(a: Parts, b: Parts, lam: float, epsilon: float, digits: int = 30, pane
                 cuts.append(_root(gain, left, right, start > 0))
         cuts.append(edges[-1])
         total = mpmath.mpf(0)
-        for left, right in zip(cuts, cuts[1:], strict=False):
+        for left, right in itertools.pairwise(cuts):
             if gain((left + right) / 2) > 0:
-                total += mpmath.quad(gain, mpmath.linspace(left, right, max(2, int(right - left) + 2)), maxdegree=5)
+                pieces = mpmath.linspace(left, right, max(2, int(right - left) + 2))
+                total += mpmath.quad(gain, pieces, method="gauss-legendre", maxdegree=4)
         return total
 
 

@@ -1,11 +1,11 @@
 """Digits betray secrets, and the mask hides them (theory of recorded values).
 
-Weights and incomes are whole numbers. An answer shifted by a public slope times the secret, F - b (g - m) + c, lies on the lattice
-Z/n moved by a public multiple of g: whoever tries both candidates for g and looks whether the digits fit knows which one holds,
-whatever the normal law says about the rest. With the mask drawn first the digits say nothing.
+Weights and incomes are whole numbers. An answer shifted by a public slope times the secret, F - b (g - m) + c, lies on the
+lattice Z/n moved by a public multiple of g: whoever tries both candidates for g and looks whether the digits fit knows which
+one holds, whatever the normal law says about the rest. With the mask drawn first the digits say nothing.
 
-The decoder uses digits alone. Under the mask it is right with probability 1/2 + x/pi, x = 2 exp(-2 pi^2) = 5e-9, so the number of
-right guesses is binomial with one half: `ALARM` is the false-alarm rate.
+The decoder uses digits alone. Under the mask it is right with probability 1/2 + x/pi, x = 2 exp(-2 pi^2) = 5e-9, so the number
+of right guesses is binomial with one half: `ALARM` is the false-alarm rate.
 """
 
 from __future__ import annotations

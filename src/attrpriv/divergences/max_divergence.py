@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _ROUND_UP = 1 + 1e-14
 _NODES = 16
-_PANELS = 2048
+_PANELS = 1024
 _LARGEST_LAMBDA = 600.0
 
 
@@ -137,10 +137,10 @@ def approximate_max_divergence(
 
 @dataclass(frozen=True)
 class _Sampled:
-    """Both densities, as logarithms, at the nodes of a rule; and the Gaussian's mass outside the support."""
+    """Both densities at the nodes of a rule; and the Gaussian's mass outside the support."""
 
-    log_p: Array
-    log_q: Array
+    p: Array
+    q: Array
     weights: Array
     outside: float
 
@@ -155,33 +155,30 @@ class _Sampled:
         half = np.diff(fine) / 2
         points = ((fine[:-1] + half)[:, None] + half[:, None] * nodes).ravel()
         z = (points - law.mean) / math.sqrt(law.variance)
-        log_q = -z * z / 2 - 0.5 * math.log(2 * math.pi * law.variance)
+        q = np.exp(-z * z / 2) / math.sqrt(2 * math.pi * law.variance)
         ends = (np.array([edges[0], -edges[-1]]) - np.array([law.mean, -law.mean])) / math.sqrt(law.variance)
-        return cls(_log_values(density, points, log), log_q, (half[:, None] * weights).ravel(), float(ndtr(ends).sum()))
+        return cls(_values(density, points, log), q, (half[:, None] * weights).ravel(), float(ndtr(ends).sum()))
 
     @property
     def mass(self) -> float:
-        import numpy as np
-
-        return float(np.exp(self.log_p) @ self.weights)
+        return float(self.p @ self.weights)
 
     def both(self, lambda_: float) -> tuple[float, float]:
         """H_lambda of the density over the Gaussian, and of the Gaussian over the density."""
         import numpy as np
 
-        p, q, factor = np.exp(self.log_p), np.exp(self.log_q), math.exp(lambda_)
-        forward = float(np.maximum(0.0, p - factor * q) @ self.weights)
-        return forward, float(np.maximum(0.0, q - factor * p) @ self.weights) + self.outside
+        factor = math.exp(lambda_)
+        forward = float(np.maximum(0.0, self.p - factor * self.q) @ self.weights)
+        return forward, float(np.maximum(0.0, self.q - factor * self.p) @ self.weights) + self.outside
 
 
-def _log_values(density: Callable[[float], float], points: Array, log: bool) -> Array:
+def _values(density: Callable[[float], float], points: Array, log: bool) -> Array:
     import numpy as np
 
     values = np.array([float(density(float(x))) for x in points])
     if np.isnan(values).any() or (values == np.inf).any() or (not log and (values < 0).any()):
         raise UsageError("density: must be finite and at least 0 (or, as a logarithm, below infinity) on the whole support.")
-    with np.errstate(divide="ignore"):
-        return np.asarray(values if log else np.log(values), dtype=np.float64)
+    return np.exp(values) if log else values
 
 
 def _edges(support: tuple[float, float], kinks: Sequence[float]) -> Array:

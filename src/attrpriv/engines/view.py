@@ -30,7 +30,7 @@ from typing import Any, Literal
 from attrpriv.engines.conditions import check_condition, holds
 from attrpriv.engines.tables import Source, quietly, shown_name
 from attrpriv.errors import DataError, UsageError
-from attrpriv.queries.conditions import Condition
+from attrpriv.queries.conditions import Condition, columns_of
 
 OUT_OF_RANGE = (
     "data: the composition of the table must lie in the range that the policy states. Got one that does not. This is outside "
@@ -240,11 +240,24 @@ def _digested(source: Source, cells: Cells, row_id: str | None, key: Any) -> Any
         table = source.positioned(_POSITION)
     else:
         table = source.table.mutate(**{_POSITION: source.table[row_id]})
-    named = [(holds(table, condition), k) for k, condition in enumerate(cells.conditions) if condition is not None]
+    read = {name for condition in cells.conditions if condition is not None for name in columns_of(condition)}
+    columns = {name: _by_itself(source, table, name) for name in read}
+    named = [(holds(columns, condition), k) for k, condition in enumerate(cells.conditions) if condition is not None]
     rest = next((k for k, condition in enumerate(cells.conditions) if condition is None), -1)
     cell = ibis.cases(*named, else_=rest) if named else ibis.literal(rest)
     digest = _functions()["sha256"](key + table[_POSITION].cast("string"))
     return table.mutate(**{_CELL: cell.cast("int32"), _DIGEST: digest})
+
+
+def _by_itself(source: Source, table: Any, name: str) -> Any:
+    """A column about which an engine of the caller's knows nothing but the row at hand.
+
+    From the statistics of a Parquet file DuckDB takes comparisons to be decided, wrongly for NaN: the cell of such a row would
+    depend on the other rows. An engine of our own does without these statistics.
+    """
+    column = table[name]
+    owned = source.positioned is not None
+    return column if owned or source.columns[name] != "float" else column.cast("string").cast(column.type())
 
 
 def _number(digest: Any, start: int) -> Any:

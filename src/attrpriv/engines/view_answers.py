@@ -20,7 +20,7 @@ from typing import Any
 
 from attrpriv.engines.conditions import check_condition, holds
 from attrpriv.engines.scan import NOT_FINITE, check_columns
-from attrpriv.engines.tables import Source, quietly, shown_name
+from attrpriv.engines.tables import Source, careful, quietly, shown_name
 from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, cell_number, kept_rows
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import columns_of, parse_condition
@@ -111,7 +111,8 @@ def _rows(
         # as text: DuckDB adds in 128 bits, which Ibis would squeeze into 64
         **{name: part.sum().cast("string") for name, part in {"w": w, "aa": a * a, "ab": a * b, "bb": b * b}.items()},
     )
-    return list(source.engine.to_pyarrow(grouped).to_pylist()), Fraction(2) ** (exponent - _BITS)
+    with careful(source.engine):
+        return list(source.engine.to_pyarrow(grouped).to_pylist()), Fraction(2) ** (exponent - _BITS)
 
 
 def _exponent(largest: float | None) -> int:

@@ -138,9 +138,15 @@ def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
         _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
         _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
     for secret in problem.secrets:
-        gap = secret.gap if len(secret.forms) == 1 and math.isfinite(secret.gap) else 1.0
-        _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST)])
+        _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST) for gap in _gaps(problem, secret)])
     return theta
+
+
+def _gaps(problem: Problem, secret: Secret) -> list[float]:
+    """How far apart values that must look alike can be; half-lines are hidden by their law, not by a distance."""
+    if len(secret.forms) > 1:
+        return [abs(x) for step in secret.joint_steps(problem.n) for row in step for x in row]
+    return [] if secret.cases is not None and math.isinf(secret.gap) else [secret.gap]
 
 
 def _require_magnitude(name: str, numbers: Sequence[float]) -> None:

@@ -70,7 +70,7 @@ def test_zero_tolerance_is_said() -> None:
         ({"tolerance": {"slope": math.nan}}, "tolerance.slope"),
         ({"tolerance": {"slope": 0.1, "sd": 1.0}}, "tolerance.sd"),
         ({"tolerance": {"slope": 0.1, "mean": math.inf}}, "tolerance.mean"),
-        ({"tolerance": {"slope": 0.1, "shape": 0.1}}, "unknown key"),
+        ({"tolerance": {"slope": 0.1, "kurtosis": 0.1}}, "unknown key"),
         ({"sd": {"weight": 25.0, "income": 0.0}}, "sd.income"),
         ({"sd": {"weight": -1.0, "income": 1.0}}, "sd.weight"),
         ({"sd": {"weight": math.nan, "income": 1.0}}, "sd.weight"),
@@ -104,7 +104,7 @@ def test_wrong_statements_are_named(changes: dict[str, Any], says: str) -> None:
 
 def test_tolerance_has_no_default() -> None:
     with pytest.raises(PolicyError, match="tolerance: is required and has no default"):
-        Gaussian(sd={"x": 1.0})
+        Gaussian(sd={"x": 1.0})  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
@@ -125,14 +125,16 @@ def test_wrong_covariances(covariance: dict[tuple[str, str], float], says: str) 
 def test_correlations_that_no_table_can_have() -> None:
     sd = {"a": 1.0, "b": 1.0, "c": 1.0}
     pairs = {("a", "b"): 0.9, ("b", "c"): 0.9, ("a", "c"): 0.0}
-    with pytest.raises(PolicyError, match="positive semidefinite, so that some table can have it. Got a smallest eigenvalue"):
+    with pytest.raises(PolicyError, match=r"positive semidefinite, .* Got a smallest eigenvalue"):
         Gaussian(sd=sd, correlation=pairs, tolerance=0)
     assert Gaussian(sd=sd, correlation=pairs | {("a", "c"): 0.7}, tolerance=0).columns == ("a", "b", "c")
 
 
 def test_a_singular_matrix_is_allowed() -> None:
     """Perfect correlation is a distribution; rounding of its zero eigenvalue is no reason to refuse it."""
-    g = Gaussian(sd={"a": 1.0, "b": 3.0, "c": 2.0}, correlation=dict.fromkeys([("a", "b"), ("a", "c"), ("b", "c")], 1.0), tolerance=0)
+    g = Gaussian(
+        sd={"a": 1.0, "b": 3.0, "c": 2.0}, correlation=dict.fromkeys([("a", "b"), ("a", "c"), ("b", "c")], 1.0), tolerance=0
+    )
     assert g.slope("b", "a") == 3.0
 
 
@@ -160,13 +162,15 @@ def test_json_round_trip(seed: int, size: int, covariance: bool) -> None:
         g = Gaussian(covariance=pairs, tolerance=tolerance)
     else:
         pairs = {(a, b): float(v[i, j] / sd[i] / sd[j]) for i, a in enumerate(names) for j, b in enumerate(names) if i < j}
-        g = Gaussian(mean={names[0]: 1.5}, sd=dict(zip(names, map(float, sd), strict=True)), correlation=pairs, tolerance=tolerance)
+        g = Gaussian(
+            mean={names[0]: 1.5}, sd=dict(zip(names, map(float, sd), strict=True)), correlation=pairs, tolerance=tolerance
+        )
     assert Gaussian.from_json(g.to_json()) == g
     assert Assumption.of_kind(g.to_json()) == g
 
 
 def test_an_unknown_kind_is_named() -> None:
-    with pytest.raises(ValueError, match="kind must be one of gaussian. Got 'cauchy'"):
+    with pytest.raises(ValueError, match=r"kind must be one of gaussian\. Got 'cauchy'"):
         Assumption.of_kind({"kind": "cauchy"})
     with pytest.raises(ValueError, match="Got None"):
         Assumption.of_kind(7)

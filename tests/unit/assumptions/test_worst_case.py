@@ -72,7 +72,11 @@ def closed_form(gaussian: Gaussian, stretch: float, credit: float) -> float:
 
 def check(found: Worst, gaussian: Gaussian, stretch: float, credit: float) -> None:
     """The check that mutants must fail: never below brute force, and not above what is attained."""
-    value, brute, unit = found(gaussian, stretch, credit), brute_force(gaussian, stretch, credit), size(gaussian, stretch, credit)
+    value, brute, unit = (
+        found(gaussian, stretch, credit),
+        brute_force(gaussian, stretch, credit),
+        size(gaussian, stretch, credit),
+    )
     assert value >= brute - 1e-12 * unit, "a distribution of the box needs more"
     assert value <= brute + 1e-9 * unit, "no distribution of the box needs so much"
 
@@ -103,9 +107,7 @@ def test_worst_is_the_maximum_over_the_box(
     check(closed_form, two_columns(rho, sd_q, sd_g, tolerance), stretch, credit)
 
 
-@given(
-    rho=st.floats(-1, 1), tolerance=tolerances, stretch=st.floats(1e-3, 1e3), credit=st.floats(0, 1), sd=st.floats(0.1, 10)
-)
+@given(rho=st.floats(-1, 1), tolerance=tolerances, stretch=st.floats(1e-3, 1e3), credit=st.floats(0, 1), sd=st.floats(0.1, 10))
 def test_the_sign_of_the_correlation_does_not_matter(
     rho: float, tolerance: Tolerance, stretch: float, credit: float, sd: float
 ) -> None:
@@ -135,9 +137,7 @@ def test_every_candidate_lies_in_the_box(rho: float, sd_q: float, sd_g: float, t
         r = found.slope * found.sd_secret / found.sd_query
         assert found.residual == pytest.approx(found.sd_query**2 * (1 - r * r), abs=1e-9 * found.sd_query**2)
         sign = -1.0 if rho < 0 else 1.0
-        moments = Moments(
-            ("y", "x"), np.array([found.sd_query, found.sd_secret]), np.array([[1.0, sign * r], [sign * r, 1.0]])
-        )
+        moments = Moments(("y", "x"), np.array([found.sd_query, found.sd_secret]), np.array([[1.0, sign * r], [sign * r, 1.0]]))
         assert inside(gaussian, moments, ["y"], ["x"], slack=1e-9)
 
 
@@ -260,16 +260,16 @@ def full_moments(gaussian: Gaussian, query: str, secret: str, found: Extreme) ->
     credit=st.floats(0, 1),
 )
 @settings(max_examples=150)
-def test_a_witness_exists(
-    seed: int, count: int, tolerance: Tolerance, tightness: float, stretch: float, credit: float
-) -> None:
+def test_a_witness_exists(seed: int, count: int, tolerance: Tolerance, tightness: float, stretch: float, credit: float) -> None:
     """It lies in the class, as a whole distribution, and asks for no more than the corner."""
     gaussian = many_columns(seed, count, tolerance, tightness)
     others = [column for column in gaussian.columns if column != "y"]
     for corner in candidates(gaussian, "y", "x"):
         found = witness(gaussian, "y", "x", corner)
         assert inside(gaussian, full_moments(gaussian, "y", "x", found), ["y"], others, slack=1e-9)
-        assert found.residual == pytest.approx(found.sd_query**2 - (found.slope * found.sd_secret) ** 2, abs=1e-9 * found.sd_query**2)
+        assert found.residual == pytest.approx(
+            found.sd_query**2 - (found.slope * found.sd_secret) ** 2, abs=1e-9 * found.sd_query**2
+        )
     reached = max(witness(gaussian, "y", "x", c).need(stretch, credit) for c in candidates(gaussian, "y", "x"))
     top = worst(gaussian, "y", "x", stretch, credit).need(stretch, credit)
     assert reached <= top + 1e-9 * abs(top) + 1e-12
@@ -320,5 +320,7 @@ def test_least_joint_residual_without_tolerance_is_exact() -> None:
     r = stated(gaussian).correlation
     others, g = [0, 2, 3], 1
     partial = r[np.ix_(others, others)] - np.outer(r[others, g], r[g, others])
-    assert least_joint_residual(gaussian, ("y", "w", "z"), "x") == pytest.approx(float(np.linalg.eigvalsh(partial)[0]), abs=1e-12)
+    assert least_joint_residual(gaussian, ("y", "w", "z"), "x") == pytest.approx(
+        float(np.linalg.eigvalsh(partial)[0]), abs=1e-12
+    )
     assert least_joint_residual(gaussian, ("x",), "x") == math.inf

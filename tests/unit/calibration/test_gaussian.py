@@ -32,7 +32,8 @@ def test_mu_star_is_private_and_tight_in_many_digits(epsilon: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"), [(0.0, 1e-12), (1e-9, 1e-3), (1e-3, 1e-30), (100.0, 1e-300), (100.0, 0.999), (1e-6, 1e-12), (1e4, 1e-6)]
+    ("epsilon", "delta"),
+    [(0.0, 1e-12), (1e-9, 1e-3), (1e-3, 1e-30), (100.0, 1e-300), (100.0, 0.999), (1e-6, 1e-12), (1e4, 1e-6)],
 )
 def test_mu_star_is_private_beyond_the_usual_range(epsilon: float, delta: float) -> None:
     mu = gaussian_mu(epsilon, delta)
@@ -53,7 +54,7 @@ def test_mu_star_grows_with_both_budgets() -> None:
 
 
 def test_classical_is_refused_where_it_is_unsound() -> None:
-    with pytest.raises(RefusedError, match="classical is unsound at epsilon 8, delta 0.001"):
+    with pytest.raises(RefusedError, match=r"classical is unsound at epsilon 8, delta 0\.001"):
         classical_mu(8.0, 1e-3)
 
 

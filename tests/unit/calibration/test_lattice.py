@@ -115,7 +115,9 @@ def discrete_gaussian(scale: float, reach: int) -> Vector:
 def cells(mean: float, sd: float, reach: int) -> Vector:
     """Masses of the cells [k - 1/2, k + 1/2] under N(mean, sd^2), accurate in both tails."""
     edges = (np.arange(-reach, reach + 2) - 0.5 - mean) / sd
-    result: Vector = np.where(edges[:-1] > 0, norm.sf(edges[:-1]) - norm.sf(edges[1:]), norm.cdf(edges[1:]) - norm.cdf(edges[:-1]))
+    result: Vector = np.where(
+        edges[:-1] > 0, norm.sf(edges[:-1]) - norm.sf(edges[1:]), norm.cdf(edges[1:]) - norm.cdf(edges[:-1])
+    )
     return result
 
 
@@ -163,7 +165,9 @@ def test_the_charge_covers_common_noise(monkeypatch: pytest.MonkeyPatch, share: 
     points = np.arange(-8 * 2**fine, 8 * 2**fine + 1)
     reach = int(14 * (own + common))
     rounded = np.zeros(2 * reach + 1)
-    np.add.at(rounded, np.rint(offset + common * points / 2**fine).astype(int) + reach, discrete_gaussian(2.0**fine, 8 * 2**fine))
+    np.add.at(
+        rounded, np.rint(offset + common * points / 2**fine).astype(int) + reach, discrete_gaussian(2.0**fine, 8 * 2**fine)
+    )
     real = np.convolve(rounded, discrete_gaussian(own, int(12 * own)), mode="same")
     ideal = cells(offset, math.hypot(own, common), reach)
     assert np.maximum(real - math.exp(lam) * ideal, 0).sum() <= eta

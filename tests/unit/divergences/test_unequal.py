@@ -69,7 +69,9 @@ def test_the_two_directions_differ() -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize(("a", "b"), [((0, 4), (1, 1)), ((0, 1), (1, 4)), ((2, 1.1), (0, 1)), ((2, 1), (0, 1.1)), ((-3, 9), (3, 8))])
+@pytest.mark.parametrize(
+    ("a", "b"), [((0, 4), (1, 1)), ((0, 1), (1, 4)), ((2, 1.1), (0, 1)), ((2, 1), (0, 1.1)), ((-3, 9), (3, 8))]
+)
 def test_value_agrees_with_quadrature(a: tuple[float, float], b: tuple[float, float], epsilon: float) -> None:
     first, second = GaussianLaw(*a), GaussianLaw(*b)
     assert unequal_delta(first, second, epsilon) == pytest.approx(by_quadrature(first, second, epsilon), rel=1e-6, abs=1e-12)

@@ -43,11 +43,11 @@ def test_errors_are_one_line_with_the_way_to_the_place() -> None:
         Example(parts=[{"size": 1.0}, {"size": -1.0}])
     assert str(caught.value) == "parts[1].size: input should be greater than 0. Got -1.0."
     with pytest.raises(PolicyError, match=r"^number: .* Got 'x'\. \(1 more after this one\.\)$"):
-        Example(colour="red", number="x")
+        Example(colour="red", number="x")  # type: ignore[call-arg]
     with pytest.raises(PolicyError, match=r"^colour: unknown key\."):
-        Example(colour="red")
+        Example(colour="red")  # type: ignore[call-arg]
     with pytest.raises(PolicyError, match=r"^size: is required and has no default"):
-        Inner()
+        Inner()  # type: ignore[call-arg]
     with pytest.raises(PolicyError) as long:
         Example(number="x" * 1000)
     assert len(str(long.value)) < 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -117,7 +118,7 @@ def test_a_sum_as_query_and_as_secret() -> None:
     assert total.noise.scale == pytest.approx(1e4 * average.noise.scale, rel=1e-15)
     both = planned(queries=(Query("sum", "weight"), Query("avg", "weight")))
     assert both.columns == average.columns
-    values = both.answers([0])
+    values = both.answers([Fraction(0)])
     assert values[0] == pytest.approx(1e4 * values[1], rel=1e-12)
 
 
@@ -144,7 +145,10 @@ def test_the_count_is_public() -> None:
         ({"resolution": {"weight": 0.5}, "types": {"weight": "integer"}}, 1.0 / 10_000),
         ({"resolution": {}, "types": {"weight": "integer"}}, 25 / 100 / 50),
         ({"resolution": {}}, 25 / 100 / 50),
-        ({"resolution": {}, "types": {"weight": "integer"}, "n": 100, "moments": {"sd": {"weight": 5.0, "income": 3e4}}}, 0.015),
+        (
+            {"resolution": {}, "types": {"weight": "integer"}, "n": 100, "moments": {"sd": {"weight": 5.0, "income": 3e4}}},
+            0.015,
+        ),
     ],
 )
 def test_the_mask(changes: dict[str, Any], mask: float) -> None:
@@ -189,6 +193,7 @@ def test_refused_with_the_reason(changes: dict[str, Any], says: str) -> None:
         ({"secrets": (Secret("mean(sat)", within=1.0),)}, "assume: sat must have a standard deviation"),
         ({"secrets": (Secret("mean(income)", between=(-1e200, 1e200)),)}, "choose another unit"),
         ({"secrets": (Secret("mean(income)", between=(-1e308, 1e308)),)}, "choose another unit"),
+        ({"secrets": (Secret(("mean(income)", "mean(weight)"), within=1e200),)}, "choose another unit"),
         ({"moments": {"sd": {"weight": 1e200, "income": 1.0}}}, "sd of weight: must be between"),
         ({"moments": {"sd": {"weight": 1e-161, "income": 1.0}}, "resolution": {}}, "sd of weight: must be between"),
         ({"resolution": {"weight": 1e-200}}, "resolution of weight: must be between"),
@@ -201,7 +206,7 @@ def test_bad_usage_is_named(changes: dict[str, Any], says: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("power", [-29, -10, 0, 10, 29])
+@pytest.mark.parametrize("power", [-29, -10, 0, 10, 28])
 def test_units_do_not_matter(power: int) -> None:
     """The same problem in other units has the same noise in those units."""
     unit = 10.0**power
@@ -258,7 +263,9 @@ def test_what_a_certificate_rests_on() -> None:
     assert "rows are independent and exactly Gaussian: assumed, not tested" in lines
     assert "the adversary knows no row" in lines
     assert "single persons are not protected" in lines
-    assert any(line.startswith("the adversary knows at most 0.25 of the rows") for line in planned(known_rows=0.25).certificate.assumes)
+    assert any(
+        line.startswith("the adversary knows at most 0.25 of the rows") for line in planned(known_rows=0.25).certificate.assumes
+    )
     assert any("missing entries replaced" in line for line in planned(missing={"weight": 150.0}).certificate.assumes)
     assert planned(missing={"weight": 150.0}).columns[0].fill == 150.0
 

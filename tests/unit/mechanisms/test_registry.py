@@ -62,7 +62,7 @@ def test_nothing_applies() -> None:
 
 
 def test_an_unknown_mechanism_is_named() -> None:
-    with pytest.raises(UsageError, match="mechanism: must be auto or one of .*gaussian.* Got 'magic'"):
+    with pytest.raises(UsageError, match=r"mechanism: must be auto or one of .*gaussian.* Got 'magic'"):
         plan(problem(), "magic")
 
 
@@ -78,7 +78,7 @@ def test_advice_is_true() -> None:
     text = advice(rank(asked))
     assert text is not None
     assert text.startswith("nothing beats the constant answer")
-    found = re.search(r"within <= ([0-9.e+-]+)", text)
+    found = re.search(r"within <= ([0-9.e+-]*[0-9])", text)
     assert found is not None
     within = float(found.group(1))
     assert 0 < within < 0.5

@@ -57,7 +57,7 @@ def test_a_scale_without_room_for_its_grid(scale: float) -> None:
 
 @pytest.mark.parametrize("add", [add_gaussian, add_laplace])
 @pytest.mark.parametrize("scale", [1e-9, 0.3, 1.0, 12345.678, 1e12])
-@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(-10**9, 7), Fraction(0)])
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(-(10**9), 7), Fraction(0)])
 def test_outputs_lie_on_the_grid(add: object, scale: float, value: Fraction) -> None:
     assert callable(add)
     step = Fraction(granularity(scale))

@@ -1,0 +1,246 @@
+"""What every mechanism must do, whatever it is: one suite over the registry.
+
+Each mechanism meets every problem below. It may refuse, with a reason of one line; it must not crash, and for at least one of
+them it must have a plan. A mechanism that is added to the registry and to no problem here fails `test_has_a_problem`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from typing import Any
+
+import pytest
+from scipy.stats import norm
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.errors import AttrprivError, RefusedError, UsageError
+from attrpriv.framework import Problem, Secret
+from attrpriv.guarantee import Certificate
+from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
+from attrpriv.queries.query import Query
+
+MOMENTS: dict[str, Any] = {
+    "mean": {"weight": 150.0, "height": 67.0, "income": 60_000.0},
+    "sd": {"weight": 25.0, "height": 4.0, "income": 30_000.0},
+    "correlation": {("weight", "income"): 0.3, ("weight", "height"): 0.5, ("height", "income"): 0.2},
+}
+
+
+def problem(**changes: Any) -> Problem:
+    """Everything declared, so that as many mechanisms as possible apply."""
+    tolerance = changes.pop("tolerance", {"mean": 0.01, "sd": 0.02, "slope": 0.05})
+    stated: dict[str, Any] = {
+        "queries": (Query("avg", "weight"),),
+        "secrets": (Secret("mean(income)", between=(20_000.0, 200_000.0), within=1_000.0),),
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "n": 10_000,
+        "theta": (Gaussian(**MOMENTS, tolerance=tolerance),),
+        "bounds": {"weight": (60.0, 400.0), "height": (40.0, 90.0)},
+        "resolution": {"weight": 1.0, "height": 1.0, "income": 1.0},
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
+SHARE = (Secret("share(gender = 'F')", between=(0.25, 0.4)),)
+PROBLEMS: dict[str, Problem] = {
+    "the school": problem(),
+    "a sum": problem(queries=(Query("sum", "weight"),)),
+    "several queries": problem(queries=(Query("avg", "weight"), Query("sum", "height"), Query("count"))),
+    "several secrets": problem(
+        secrets=(Secret("mean(income)", within=1_000.0), Secret("sum(height)", between=(600_000.0, 700_000.0)))
+    ),
+    "nothing but the count": problem(queries=(Query("count"),)),
+    "exact moments": problem(tolerance=0),
+    "nearly normal rows": problem(tolerance={"slope": 0.05, "shape": {"lambda": 1e-3, "eta": 1e-9}}),
+    "single persons too": problem(individuals=1.0),
+    "a share": problem(secrets=SHARE, theta=()),
+    "a share, filtered": problem(secrets=SHARE, queries=(Query("count", where="height > 66"),), theta=()),
+    "known rows": problem(known_rows=0.2),
+}
+
+
+@pytest.fixture(params=MECHANISMS, ids=list(MECHANISMS))
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def planned(asked: Problem, name: str) -> Plan | None:
+    """The plan, or None where it is refused for a stated reason; every other exception fails the test."""
+    try:
+        return plan(asked, name)
+    except (RefusedError, UsageError) as refusal:
+        reason = str(refusal)
+    assert reason.startswith(f"{name}: ")
+    assert "\n" not in reason
+    assert len(reason) > len(name) + 10
+    return None
+
+
+def plans(name: str) -> dict[str, Plan]:
+    found = {label: planned(asked, name) for label, asked in PROBLEMS.items()}
+    return {label: one for label, one in found.items() if one is not None}
+
+
+# ------------------------------------------------------------------------------------------------------------------ the suite
+
+
+def test_has_a_problem(name: str) -> None:
+    assert plans(name)
+
+
+def test_is_a_function_of_the_problem(name: str) -> None:
+    """The same problem, built again, has an equal plan: nothing else goes into it."""
+    for label, found in plans(name).items():
+        again = Problem.from_json(PROBLEMS[label].to_json())
+        assert plan(again, name) == found
+        assert plan(again, name).to_json() == found.to_json()
+
+
+def test_says_what_was_asked(name: str) -> None:
+    for label, found in plans(name).items():
+        asked = PROBLEMS[label]
+        assert found.mechanism == name
+        assert found.queries == asked.queries
+        assert found.n == asked.n
+        assert found.policy_digest == "abc"
+        assert found.epsilon <= asked.epsilon
+        assert found.delta <= asked.delta
+
+
+def test_its_certificate_verifies(name: str) -> None:
+    for found in plans(name).values():
+        found.certificate.verify()
+        assert (found.certificate.epsilon, found.certificate.delta) == (found.epsilon, found.delta)
+        assert found.certificate.evidence.delta(found.epsilon) <= found.delta
+        assert found.guarantee.kind in ("proved", "approximate")
+        assert found.guarantee.reference.startswith("docs/theory/")
+        assert found.certificate.assumes
+
+
+def test_survives_json(name: str) -> None:
+    for found in plans(name).values():
+        text = json.dumps(found.to_json(), allow_nan=False)
+        again = Plan.from_json(text)
+        assert again == found
+        assert Certificate.from_json(json.dumps(found.certificate.to_json(), allow_nan=False)) == found.certificate
+        again.certificate.verify()
+        assert str(found).startswith(f"{name}: ")
+
+
+def test_prints_the_documented_entry(name: str) -> None:
+    """`plan --json`: the keys that the design promises, finite numbers, one entry a query."""
+    keys = {"schema_version", "query", "mechanism", "chosen", "n", "policy_digest", "epsilon", "delta", "noise", "parameters"}
+    keys |= {"error", "guarantee", "model_error"}
+    for found in plans(name).values():
+        entries = json.loads(json.dumps(found.entries(chosen=True), allow_nan=False))
+        assert [entry["query"] for entry in entries] == [query.text for query in found.queries]
+        for entry in entries:
+            assert keys <= set(entry)
+            assert set(entry["error"]) == {"rmse", "mean_absolute", "alpha95", "worst"}
+            assert set(entry["guarantee"]) >= {"kind", "statement", "reference"}
+            assert {"kind", "scale"} <= set(entry["noise"])
+
+
+def test_its_errors_are_those_of_its_noise(name: str) -> None:
+    for found in plans(name).values():
+        for query in found.queries:
+            error, noise = found.error_of(query), found.noise_of(query)
+            if error.rmse is None:
+                assert found.view is not None  # known once the view is read
+                continue
+            assert error.mean_absolute is not None
+            assert error.alpha95 is not None
+            assert all(math.isfinite(x) and x >= 0 for x in (error.rmse, error.mean_absolute, error.alpha95))
+            assert error.mean_absolute <= error.rmse * (1 + 1e-12)
+            if noise.kind == "gaussian" and not noise.individuals:
+                assert error.rmse == pytest.approx(noise.scale)
+                assert error.mean_absolute == pytest.approx(noise.scale * math.sqrt(2 / math.pi))
+                assert error.alpha95 == pytest.approx(noise.scale * float(norm.isf(0.025)))
+            if noise.kind == "laplace":
+                assert error.rmse == pytest.approx(noise.scale * math.sqrt(2))
+                assert error.mean_absolute == pytest.approx(noise.scale)
+                assert error.alpha95 == pytest.approx(noise.scale * math.log(20))
+            if noise.kind != "none":
+                assert error.alpha95 == pytest.approx(found.spread_of(query).reach(0.95))
+                assert found.spread_of(query).reach(0.99) > error.alpha95
+                assert error.worst is None
+
+
+def test_a_sum_errs_n_times_as_much_as_its_average(name: str) -> None:
+    average, total = planned(PROBLEMS["the school"], name), planned(PROBLEMS["a sum"], name)
+    assert (average is None) == (total is None)
+    if average is not None and total is not None and average.error.rmse is not None:
+        assert total.error.rmse == pytest.approx(10_000 * average.error.rmse)
+
+
+@pytest.mark.parametrize("label", PROBLEMS)
+def test_a_larger_budget_never_means_more_error(name: str, label: str) -> None:
+    for field, values in {"epsilon": [0.02, 0.2, 1.0, 5.0, 50.0], "delta": [1e-9, 1e-6, 1e-3, 0.1]}.items():
+        found = [planned(PROBLEMS[label].model_copy(update={field: value}), name) for value in values]
+        for query in PROBLEMS[label].queries:
+            errors = [one.error_of(query).rmse or 0.0 for one in found if one is not None]
+            assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(errors))
+
+
+INCOMPLETE: dict[str, dict[str, Any]] = {
+    "delta 0": {"delta": 0.0},
+    "no assumption": {"theta": ()},
+    "no bounds": {"bounds": {}},
+    "nothing": {"theta": (), "bounds": {}, "delta": 0.0},
+    "no mean": {"theta": (Gaussian(sd=MOMENTS["sd"], correlation=MOMENTS["correlation"], tolerance=0),)},
+    "another column": {"queries": (Query("avg", "shoe size"),)},
+    "another secret": {"secrets": (Secret("mean(shoe_size)", within=1.0),)},
+    "few rows": {"n": 2},
+    "known rows": {"known_rows": 0.999},
+    "tiny epsilon": {"epsilon": 1e-12},
+    "huge pairs": {"secrets": (Secret("mean(income)", within=1e300),)},
+    "filtered": {"queries": (Query("avg", "weight", where="height > 66"),)},
+    "grouped": {"queries": (Query("count", group_by="gender"),)},
+}
+
+
+@pytest.mark.parametrize("lacking", INCOMPLETE)
+def test_plans_or_refuses_but_never_crashes(name: str, lacking: str) -> None:
+    for base in (PROBLEMS["the school"], PROBLEMS["a share"]):
+        found = planned(base.model_copy(update=INCOMPLETE[lacking]), name)
+        if found is not None:
+            found.certificate.verify()
+            assert not found.queries[0].where or found.view is not None
+
+
+def test_what_each_one_needs() -> None:
+    """The refusals that a user meets first, by name."""
+    needs: list[tuple[str, dict[str, Any], str]] = [
+        ("gaussian", {"delta": 0.0}, "delta: a Gaussian mechanism needs delta above 0"),
+        ("gaussian", {"theta": ()}, "needs a gaussian assumption"),
+        ("group_dp", {"bounds": {}}, "needs bounds for weight"),
+        ("constant", {"theta": ()}, "needs the mean of weight"),
+    ]
+    for mechanism, changes, says in needs:
+        with pytest.raises(AttrprivError, match=says):
+            plan(PROBLEMS["the school"].model_copy(update=changes), mechanism)
+
+
+# ----------------------------------------------------------------------------------------------------------------------- auto
+
+
+@pytest.mark.parametrize("label", PROBLEMS)
+def test_auto_takes_the_least_error_of_what_is_provable(label: str) -> None:
+    asked = PROBLEMS[label]
+    ranking = rank(asked)
+    assert {p.mechanism for p in ranking.plans} | set(ranking.refused) == set(MECHANISMS)
+    assert not {p.mechanism for p in ranking.plans} & set(ranking.refused)
+    chosen = plan(asked)
+    assert chosen == ranking.chosen
+    assert chosen.mechanism != "constant"
+    rivals = [p for p in ranking.plans if p.mechanism != "constant"]
+    if len(asked.queries) == 1:
+        rmse = [math.inf if p.error.rmse is None else p.error.rmse for p in rivals]
+        mine = math.inf if chosen.error.rmse is None else chosen.error.rmse
+        assert mine == min(rmse)
+    entries = ranking.entries()
+    assert {entry["mechanism"] for entry in entries if entry.get("chosen")} == {chosen.mechanism}
