@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING
 
 from attrpriv.divergences.mixture import log_probability_ratio
 from attrpriv.divergences.set_valued import mixture_hockey_stick
-from attrpriv.errors import UsageError
+from attrpriv.errors import QueryError, UsageError
 
 if TYPE_CHECKING:
-    from attrpriv.laws import Cell, EndRange, IntervalUnion
+    from attrpriv.laws import Cell, EndRange, Interval, IntervalUnion
 
 
 def moving_upper(
@@ -85,10 +85,9 @@ def _ordered(part: EndRange, other: EndRange, lam: float, epsilon: float) -> flo
 
 
 def _by_ratio(a: Sequence[EndRange], b: Sequence[EndRange], lam: float, epsilon: float) -> float:
-    """Bound 2; 1 where some set has no part that all members share."""
-    a_wide, a_narrow = _hulls(a)
-    b_wide, b_narrow = _hulls(b)
-    if a_narrow is None or b_narrow is None:
+    """Bound 2; 1 where some set has no part that all members share, or may be anywhere."""
+    (a_wide, a_narrow), (b_wide, b_narrow) = _hulls(a), _hulls(b)
+    if a_wide is None or a_narrow is None or b_wide is None or b_narrow is None:
         return 1.0
     log_a, log_b = log_probability_ratio(a_wide, a_narrow), log_probability_ratio(b_wide, b_narrow)
     if not (inner := epsilon - log_a - log_b) >= 0:  # hopeless: at least 1 - e^inner
@@ -96,9 +95,16 @@ def _by_ratio(a: Sequence[EndRange], b: Sequence[EndRange], lam: float, epsilon:
     return min(1.0, math.exp(log_a) * (1 + 1e-15) * mixture_hockey_stick(a_wide, b_narrow, lam, inner).upper)
 
 
-def _hulls(ranges: Sequence[EndRange]) -> tuple[IntervalUnion, IntervalUnion | None]:
-    """The set that contains every position, and the one that every position contains."""
+def _hulls(ranges: Sequence[EndRange]) -> tuple[IntervalUnion | None, IntervalUnion | None]:
+    """The set that contains every position, and the one that every position contains; None for the whole line and for nothing."""
+    narrow = [part for moved in ranges if (part := moved.narrowest) is not None]
+    return _union([moved.widest for moved in ranges]), _union(narrow)
+
+
+def _union(parts: Sequence[Interval]) -> IntervalUnion | None:
     from attrpriv.laws import IntervalUnion
 
-    narrow = tuple(part for moved in ranges if (part := moved.narrowest) is not None)
-    return IntervalUnion(tuple(moved.widest for moved in ranges)), IntervalUnion(narrow) if narrow else None
+    try:
+        return IntervalUnion(tuple(parts))
+    except QueryError:
+        return None

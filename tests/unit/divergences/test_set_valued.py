@@ -250,6 +250,12 @@ def test_a_set_without_a_common_part_is_bounded_by_its_intervals() -> None:
     assert covered_upper(first, second, math.inf, 0.5) == 1.0
 
 
+def test_a_set_that_may_be_anywhere_is_bounded_by_its_intervals() -> None:
+    """|g| >= 0.01 with a mean known to 0.1: taken together its positions leave nothing out."""
+    bound, _ = moving_upper(parse_cases(["abs < 0.01", "abs >= 0.01"]), Cell((-0.1, 0.1), (1.0, 1.0)), 0.1, 1.0)
+    assert 0 < bound < 1e-3
+
+
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_numbers_are_refused(bad: float) -> None:
     a, b = parse_cases(["< 0", ">= 0"])
