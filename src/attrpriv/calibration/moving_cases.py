@@ -6,7 +6,8 @@ its members at once. A cell that cannot be settled is cut in two; a member that 
 What remains is a proof for the whole box: no sampling, and no belief that the worst case lies at a corner.
 
 What must never change: the cells of a result cover the box, and each one's bound, rounded up, was found to be at most delta at
-the variance returned. `attained` is what some member needs, so variance - attained is all that the covering can cost.
+the variance returned. `attained` is what some member needs (0 where that was not asked, because `least` is enough), so
+variance - max(attained, least) is all that the covering can cost.
 """
 
 from __future__ import annotations
@@ -69,6 +70,9 @@ def moving_variance(secret: MovingCases, epsilon: float, delta: float, least: fl
     if not (math.isfinite(least) and least >= 0):
         raise UsageError(f"least: must be finite and at least 0. Got {least}.")
     search = _Search(secret, epsilon, delta, least)
+    at_least = search.checked(secret.box, least)
+    if at_least.upper <= delta:
+        return MovingNoise(least, 0.0, (at_least,))
     best = search.in_one_cell()
     for mean, sd in dict.fromkeys((*secret.box.corners, secret.box.middle)):
         search.see(mean, sd)

@@ -26,7 +26,7 @@ from attrpriv.laws import IntervalUnion, require_disjoint
 
 # lam* is found to this relative accuracy, on the private side.
 _ACCURACY = 1e-10
-_LEAST, _MOST = 1e-12, 1e9
+_LEAST, _MOST = 1e-60, 1e9
 # Below this the mass that integration leaves out would count.
 _LEAST_DELTA = 1e-27
 

@@ -96,7 +96,7 @@ def _by_ratio(a: Sequence[EndRange], b: Sequence[EndRange], lam: float, epsilon:
 
 
 def _hulls(ranges: Sequence[EndRange]) -> tuple[IntervalUnion | None, IntervalUnion | None]:
-    """The set that contains every position, and the one that every position contains; None for the whole line and for nothing."""
+    """The set that contains every position (None: the whole line), and the one that every position contains (None: empty)."""
     narrow = [part for moved in ranges if (part := moved.narrowest) is not None]
     return _union([moved.widest for moved in ranges]), _union(narrow)
 

@@ -228,8 +228,11 @@ def _integrated(pair: _Pair, grid: _Grid) -> tuple[float, float]:
     (log_a, error_a), (log_b, error_b) = pair.a.log_density(points), pair.b.log_density(points)
     density = np.exp(log_a)
     gain = -np.expm1(-np.maximum(log_a - log_b - pair.epsilon, -700.0)) * density
-    slack = density * np.expm1(4 * (2 * error_a + error_b) + 8 * _ULP * (8 + abs(pair.epsilon)))
+    doubt = 4 * (2 * error_a + error_b) + 8 * _ULP * (8 + abs(pair.epsilon))
     value = float(half @ (gain @ weights))
+    if doubt.max(initial=0.0) > 1:  # thresholds beyond what floats resolve: nothing is known but H <= 1
+        return value, math.inf
+    slack = density * np.expm1(doubt)
     upper = float(half @ ((gain + slack) @ weights)) + float((half * _ellipse_bound(pair, middle, half)).sum())
     if len(grid.bracketed.left):
         upper += float(_unseen(pair, grid.bracketed).sum())

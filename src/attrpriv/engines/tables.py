@@ -91,7 +91,7 @@ class Source:
 @contextlib.contextmanager
 def careful(engine: Any) -> Iterator[None]:
     """Run on a DuckDB of the caller's own without the optimizers that miscount NaN, and leave its settings as they were."""
-    if engine.name != "duckdb":
+    if engine.name != "duckdb" or getattr(engine, "attrpriv_is_careful", False):
         yield
         return
     # fetchall, because a result that is not read to its end keeps the connection busy
@@ -290,6 +290,7 @@ def _duckdb() -> Any:
     engine = ibis.duckdb.connect(autoinstall_known_extensions=False, temp_directory="")
     engine.raw_sql("SET enable_progress_bar = false")
     engine.raw_sql(f"SET disabled_optimizers = '{UNSOUND_OPTIMIZERS}'")
+    engine.attrpriv_is_careful = True
     return engine
 
 

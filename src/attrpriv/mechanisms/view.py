@@ -178,6 +178,7 @@ def _assumes(problem: Problem, secret: Secret) -> tuple[str, ...]:
     )
     return (
         "rows are independent draws from one law, whatever that law is",
+        "what rows of one cell look like is not hidden, nor what somebody concludes from it in general",
         "the composition lies in the stated range; a table outside it is an announced failure",
         *population,
         "the adversary recognises no row, and no column of the view numbers rows or tells their order (name such identifiers)",

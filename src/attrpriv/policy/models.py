@@ -160,7 +160,8 @@ class Policy(FrozenModel):
         if self._origin is None:
             return None
         # Named after the table, so that a second policy beside the first one finds the same ledger.
-        named = self._origin if self.data is None else self._origin.parent / Path(self.data).name
+        table = Path(self.data or "").name
+        named = self._origin.parent / table if table else self._origin
         return named.with_suffix(".ledger")
 
     def _beside(self, path: str) -> Path:

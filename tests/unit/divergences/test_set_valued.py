@@ -92,6 +92,13 @@ def test_far_thresholds_in_log_space(c: float) -> None:
         assert found.value <= found.upper <= found.value * (1 + 1e-6)
 
 
+def test_beyond_the_resolution_of_floats_everything_is_told_apart() -> None:
+    """A warning is an error here: no overflow on the way to the answer 1."""
+    below, above = parse_cases(["< 1e15", ">= 1e15"])
+    assert mixture_hockey_stick(below, above, 1.0, 1.0).upper == 1.0
+    assert mixture_hockey_stick(above, below, 0.268e-15, 1.0).upper == pytest.approx(1e-5, rel=0.01)
+
+
 def test_sets_of_tiny_width_do_not_cancel() -> None:
     """[0, 1e-9) against [1e-9, 2e-9): nearly point masses, nearly the same."""
     a, b = parse_cases(["[1, 1.000000001)", "[1.000000001, 1.000000002)"])

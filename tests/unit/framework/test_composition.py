@@ -268,8 +268,11 @@ def test_a_secret_with_cells() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"secret": "share(g = 'F')"}, "share(g = 'F') needs between and takes no within"),
-        ({"secret": "share(g = 'F')", "between": (0.1, 0.2), "within": 0.1}, "needs between and takes no within"),
+        ({"secret": "share(g = 'F')"}, "share(g = 'F') needs between, and takes neither within nor cases"),
+        (
+            {"secret": "share(g = 'F')", "between": (0.1, 0.2), "within": 0.1},
+            "needs between, and takes neither within nor cases",
+        ),
         ({"parameter": "count(g = 'F')", "between": (1.0, 2.0)}, "a population has a share or a distribution, not a count"),
         ({"secret": "share(g = 'F')", "parameter": "share(g = 'F')", "between": (0.1, 0.2)}, "one of them"),
         ({"between": (0.1, 0.2)}, "needs secret (of this table) or parameter (of the population)"),
