@@ -8,17 +8,16 @@ secret is not assumed, and only bounded sets can be hidden, point by point (`see
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.worst_case import correlation_range
+from attrpriv.assumptions.standardised import standardised_cases
 from attrpriv.calibration.moving_cases import MovingNoise, moving_variance
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import CasesCheck
-from attrpriv.laws import Cell, MovingCases
+from attrpriv.laws import MovingCases
 from attrpriv.mechanisms.refusal import Refusal
 
 
@@ -78,21 +77,8 @@ def _proved(moving: MovingCases, epsilon: float, delta: float, least: float) -> 
 
 
 def moving_cases(problem: Problem, gaussian: Gaussian, query: str, secret: Secret) -> MovingCases:
-    """The sets and the box, in the unit of the column's mean."""
-    hidden = secret.single
-    if hidden is None:
+    """The sets and the box of laws, in the unit of the column's mean."""
+    if secret.single is None:
         raise Refusal(f"{secret.text}: cases take the mean or sum of one column.")
-    root = math.sqrt(problem.n)
-    low, high = gaussian.sd_range(hidden)
-    reach = gaussian.tolerance.mean * high
-    centre = gaussian.mean[hidden]
-    box = Cell(means=(centre - reach, centre + reach), sds=(low / root, high / root))
-    sets = tuple(case.standardised(0.0, float(secret.forms[0].weight(problem.n))) for case in secret.case_sets)
-    query_sds = tuple(sd / root for sd in gaussian.sd_range(query))
-    if query == hidden:
-        return MovingCases(sets, box, "itself", 1.0, (query_sds[0], query_sds[1]))
-    if gaussian.tolerance.slope is not None:
-        strength = abs(gaussian.slope(query, hidden)) * (1 + gaussian.tolerance.slope)
-        return MovingCases(sets, box, "slope", strength, (query_sds[0], query_sds[1]))
-    ends = correlation_range(gaussian, query, hidden)
-    return MovingCases(sets, box, "correlation", max(map(abs, ends)), (query_sds[0], query_sds[1]))
+    weight = float(secret.forms[0].weight(problem.n))
+    return standardised_cases(gaussian, query, secret.single, secret.case_sets, problem.n, weight=weight)

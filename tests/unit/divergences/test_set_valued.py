@@ -257,6 +257,38 @@ def test_a_set_without_a_common_part_is_bounded_by_its_intervals() -> None:
     assert covered_upper(first, second, math.inf, 0.5) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("a", "b"), [("[-3.5, -2.5) or [2.5, 3.5)", "[1.5, 2.5)"), ("[1.5, 2.5)", "[-3.5, -2.5) or [2.5, 3.5)")]
+)
+def test_the_bound_by_ratio_is_the_integral_of_what_dominates(a: str, b: str) -> None:
+    """r_a f_a+ is above, f_b-/r_b below the density of every member; the bound is the positive part of their difference."""
+    first, second = (parse_case(text).end_ranges((-0.05, 0.05), (1.0, 1.0)) for text in (a, b))
+    w = np.linspace(-15, 15, 6001)
+
+    def masses(ranges: tuple[EndRange, ...]) -> tuple[Parts, Parts, float]:
+        wide = [(moved.low[0], moved.high[1]) for moved in ranges]
+        narrow = [(moved.low[1], moved.high[0]) for moved in ranges]
+        chance = [sum(math.erf(y / math.sqrt(2)) - math.erf(x / math.sqrt(2)) for x, y in part) for part in (wide, narrow)]
+        return wide, narrow, chance[0] / chance[1]
+
+    (a_wide, _, r_a), (_, b_narrow, r_b) = masses(first), masses(second)
+    above, below = r_a * densities(a_wide, 1.0, w), densities(b_narrow, 1.0, w) / r_b
+    for shift in (-0.05, 0.0, 0.03, 0.05):
+        assert (densities(parts(parse_case(a).standardised(shift, 1.0)), 1.0, w) <= above * (1 + 1e-9)).all()
+        assert (densities(parts(parse_case(b).standardised(shift, 1.0)), 1.0, w) >= below * (1 - 1e-9)).all()
+    integral = float(np.maximum(0.0, above - math.e * below).sum() * (w[1] - w[0]))
+    assert covered_upper(first, second, 1.0, 1.0) == pytest.approx(integral, rel=1e-4)
+
+
+def test_weights_that_shift_between_parts_need_the_factor() -> None:
+    """With the mean a little off, one of two far parts holds most of the set: more than at any fixed weights."""
+    a, b = parse_case("[-3.5, -2.5) or [2.5, 3.5)"), parse_case("[1.5, 2.5)")
+    bound = covered_upper(a.end_ranges((-0.05, 0.05), (1.0, 1.0)), b.end_ranges((-0.05, 0.05), (1.0, 1.0)), 1.0, 2.0)
+    member = mixture_hockey_stick(a.standardised(-0.05, 1.0), b.standardised(-0.05, 1.0), 1.0, 2.0).value
+    stated = mixture_hockey_stick(a, b, 1.0, 2.0).value
+    assert stated * 1.05 < member <= bound < 0.7
+
+
 def test_a_set_that_may_be_anywhere_is_bounded_by_its_intervals() -> None:
     """|g| >= 0.01 with a mean known to 0.1: taken together its positions leave nothing out."""
     bound, _ = moving_upper(parse_cases(["abs < 0.01", "abs >= 0.01"]), Cell((-0.1, 0.1), (1.0, 1.0)), 0.1, 1.0)
