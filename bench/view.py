@@ -2,8 +2,8 @@
 
     python bench/view.py [--rows 20000000] [--dir DIRECTORY]
 
-Each path runs in a process of its own, whose peak memory is what the operating system counted. The limits are 1.2 GB and 400
-MB; exit code 1 if one is exceeded. For comparison, DuckDB alone copies as many rows to a file. ATTRPRIV_BENCH_ROWS is the
+Each path runs in a process of its own, whose peak memory is what the operating system counted. The limits are 1.2 GB and
+400 MB; exit code 1 if one is exceeded. For comparison, DuckDB alone copies as many rows to a file. ATTRPRIV_BENCH_ROWS is the
 default of --rows, for a quick run.
 """
 

@@ -657,7 +657,7 @@ def test_a_sort_that_spills_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
     numbers = {f"x{k}": generator.integers(0, 2**60, n) for k in range(12)}
     table = pa.table({"sex": np.where(generator.random(n) < 0.3, "F", "M"), **numbers})
     rule = cells((40_000, 100_000), n)
-    monkeypatch.setitem(view_file._MEMORY, True, "30MB")
+    monkeypatch.setitem(view_file._SORTING, True, 10)
     monkeypatch.setattr(view_file, "_GROUP_ROWS", 20_000)
     spilled: list[str] = []
     for _ in range(2):

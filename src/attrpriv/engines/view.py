@@ -125,8 +125,9 @@ def _draw(
     source: Source, cells: Cells, n: int, row_id: str | None, key: str
 ) -> Drawn | Literal["range", "cell", "row_id"] | int:
     """The drawn rows, or what is wrong; a number of rows that is not n is public and comes back as it is."""
-    table = _digested(source, cells, row_id, _bind(source, "key", key))
-    counts, fingerprint = _read_all(source, table)
+    bound = _bind(source, "key", key)
+    table = _digested(source, cells, row_id, bound)
+    counts, fingerprint = _read_all(source, table, bound)
     if sum(counts.values()) != n:
         return sum(counts.values())
     if row_id is not None and not _unique(source, row_id, n):
@@ -143,7 +144,7 @@ def _draw(
 def require_same_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> None:
     """Raise DataError if the view was drawn from another table, or from these rows in another order. One pass."""
     check_schema(source, cells, row_id)
-    found = quietly(lambda: _read_all(source, _digested(source, cells, row_id, _bind(source, "key", drawn.key)))[1])
+    found = quietly(lambda: _fingerprint(source, cells, drawn.key, row_id))
     if found is None:
         raise DataError(ENGINE_FAILED)
     if _sealed(found, drawn.thresholds) != drawn.fingerprint:
@@ -155,14 +156,18 @@ def _sealed(fingerprint: str, thresholds: Sequence[str]) -> str:
     return hashlib.sha256(" ".join((fingerprint, *thresholds)).encode()).hexdigest()
 
 
-def _read_all(source: Source, table: Any) -> tuple[dict[int, int], str]:
-    """How many rows each cell has, and a fingerprint of all rows, each with its digest and its cell."""
-    sha256 = _functions()["sha256"]
-    parts = [table[_DIGEST], table[_CELL].cast("string"), *(_text(table[name]) for name in source.columns)]
-    text = parts[0]
-    for part in parts[1:]:
-        text = text + "\x1f" + part
-    mark = _number(sha256(text), 0)
+def _fingerprint(source: Source, cells: Cells, key: str, row_id: str | None) -> str:
+    bound = _bind(source, "key", key)
+    return _read_all(source, _digested(source, cells, row_id, bound), bound)[1]
+
+
+def _read_all(source: Source, table: Any, key: Any) -> tuple[dict[int, int], str]:
+    """How many rows each cell has, and a keyed fingerprint of all rows, each with its position and its cell."""
+    import ibis
+
+    parts = [key, _text(table[_POSITION]), table[_CELL].cast("string"), *(_text(table[name]) for name in source.columns)]
+    text = ibis.literal("\x1f").join(parts)  # in one step: a chain of || would copy its beginning for each column
+    mark = _number(_functions()["sha256"](text), 0)
     grouped = table.group_by(_CELL).aggregate(rows=table.count(), mark=mark.bit_xor())
     total, counts = 0, {}
     for row in source.engine.to_pyarrow(grouped).to_pylist():
