@@ -112,7 +112,8 @@ class Session:
         check_out(Path(out), self._data, force=force)
         source = self._opened()  # an engine for this file alone: what it spills goes when it does
         limit_memory(source, low_memory=low_memory)
-        ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time).write(Path(out))
+        rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time)
+        rows.write(Path(out), low_memory=low_memory)
         return plan
 
     def view_plan(self) -> ViewPlan:

@@ -75,8 +75,8 @@ class ViewRows:
         """The view as a lazy Ibis table."""
         return view_table(self.source, self.cells, self.drawn, self.policy.row_id, self.policy.identifiers)
 
-    def write(self, out: Path) -> None:
-        write_view(self.source, self.table(), out, self.plan.rows)
+    def write(self, out: Path, *, low_memory: bool) -> None:
+        write_view(self.source, self.table(), out, self.plan.rows, low_memory=low_memory)
 
     def answers(self, queries: Sequence[Query]) -> tuple[Answer, ...]:
         """Each query from the view, scaled to the public composition."""

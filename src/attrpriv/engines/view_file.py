@@ -21,12 +21,12 @@ NOT_WRITTEN = (
 )
 
 # In megabytes, for what is sorted and for the buffers of each column; the process needs about 200 more (bench/view.py).
-_SORTING = {True: 120, False: 700}
-_EACH_COLUMN = 1.5
+_SORTING = {True: 95, False: 700}
+_EACH_COLUMN = 1.7
 _THREADS = {True: 1, False: 2}
 # A row group is held in memory until it is complete.
 _GROUP_ROWS = 122_880
-_GROUP_VALUES = 600_000
+_GROUP_VALUES = {True: 300_000, False: 1_500_000}
 
 
 def check_out(out: Path, data: object, *, force: bool) -> None:
@@ -53,22 +53,22 @@ def _owned(source: Source) -> bool:
     return source.positioned is not None
 
 
-def write_view(source: Source, view: Any, out: Path, rows: int) -> None:
+def write_view(source: Source, view: Any, out: Path, rows: int, *, low_memory: bool = False) -> None:
     """Write the view to a new Parquet file. The engine, if it is our own, cannot be used afterwards."""
-    done = quietly(lambda: _write(source, view, out, rows))
+    done = quietly(lambda: _write(source, view, out, rows, low_memory))
     if done is None:
         raise UsageError(NOT_WRITTEN)
     if not done:
         raise DataError(CHANGED)
 
 
-def _write(source: Source, view: Any, out: Path, rows: int) -> bool:
+def _write(source: Source, view: Any, out: Path, rows: int, low_memory: bool) -> bool:
     with tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
         half = Path(place) / "view.parquet"
         try:
             if _owned(source):  # DuckDB cannot leave a directory for temporary files once it has used it
                 source.engine.con.execute("SET temp_directory = " + _quoted(place))
-            source.engine.to_parquet(view, half, row_group_size=_group_rows(len(view.columns)))
+            source.engine.to_parquet(view, half, row_group_size=_group_rows(len(view.columns), low_memory))
         finally:
             if _owned(source):
                 source.engine.disconnect()
@@ -80,8 +80,8 @@ def _write(source: Source, view: Any, out: Path, rows: int) -> bool:
     return True
 
 
-def _group_rows(columns: int) -> int:
-    return max(2_048, min(_GROUP_ROWS, _GROUP_VALUES // columns))
+def _group_rows(columns: int, low_memory: bool) -> int:
+    return max(2_048, min(_GROUP_ROWS, _GROUP_VALUES[low_memory] // columns))
 
 
 def _written_rows(path: Path) -> int:
