@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from attrpriv.accounting.ledger import Entry
 from attrpriv.errors import UsageError
-from attrpriv.mechanisms.plan import Plan, Spread
+from attrpriv.mechanisms.accuracy import Reach
+from attrpriv.mechanisms.plan import Plan
 from attrpriv.queries.query import Query
 
 SCHEMA_VERSION = 1
@@ -19,11 +21,14 @@ class Value:
     """One number and how far it may be from the table's own; of one group where the query has groups."""
 
     value: float
-    spread: Spread
+    spread: Reach
     group: str | None = None
 
     def interval(self, level: float) -> tuple[float, float]:
+        """Of a whole number, whole numbers."""
         reach = self.spread.reach(level)
+        if isinstance(self.value, int):
+            reach = math.ceil(reach)
         return self.value - reach, self.value + reach
 
     def to_json(self, level: float) -> dict[str, Any]:
@@ -85,3 +90,14 @@ def noisy_answers(plan: Plan, values: Sequence[float]) -> tuple[Answer, ...]:
     return tuple(
         Answer(query, (Value(value, plan.spread_of(query)),)) for query, value in zip(plan.queries, values, strict=True)
     )
+
+
+def tallied_answers(plan: Plan, values: Sequence[Sequence[float]]) -> tuple[Answer, ...]:
+    """The answers of a plan that counts; one value for each cell where the query has groups."""
+    names = () if plan.tally is None else tuple(cell.name for cell in plan.tally.cells)
+    answers = []
+    for query, found in zip(plan.queries, values, strict=True):
+        groups = names if query.group_by is not None else (None,)
+        spread = plan.spread_of(query)
+        answers.append(Answer(query, tuple(Value(v, spread, group) for v, group in zip(found, groups, strict=True))))
+    return tuple(answers)

@@ -18,19 +18,23 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Entry, Ledger
+from attrpriv.assumptions import Gaussian
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
+from attrpriv.engines.tally import TallyRead
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, UsageError
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
+from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.release import Release, noisy_answers
+from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.view_rows import ViewRows, require_answerable
 
 if TYPE_CHECKING:
@@ -160,7 +164,9 @@ class Session:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
             self._require_other_records()
-            if plan.view is None:
+            if plan.tally is not None:
+                answers = tallied_answers(plan, self._tallied(plan, plan.tally))
+            elif plan.view is None:
                 answers = noisy_answers(plan, plan.answers(self._averages(plan)))
             else:
                 require_answerable(self._open(), self.policy, plan.queries)
@@ -179,9 +185,9 @@ class Session:
 
     def _require_other_records(self) -> None:
         """An assumption must not have been fitted on this very table."""
-        for gaussian in self.policy.assume:
-            if gaussian.fitted is not None:
-                require_other_table(self._open(), gaussian.fitted.rows, gaussian.columns, gaussian.fitted.digest)
+        for assumed in self.policy.assume:
+            if isinstance(assumed, Gaussian) and assumed.fitted is not None:
+                require_other_table(self._open(), assumed.fitted.rows, assumed.columns, assumed.fitted.digest)
 
     def _averages(self, plan: Plan) -> list[Fraction]:
         """The exact averages that the plan's columns need, from one pass; none at all where nothing is asked of the table."""
@@ -193,6 +199,15 @@ class Session:
         if found.rows != plan.n:
             raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
         return [total / plan.n for total in found.sums]
+
+    def _tallied(self, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
+        """The noisy counts, from one pass; a public answer reads no row."""
+        if tally.centre is not None:
+            return plan.tallied([0] * len(tally.cells), [0] * len(tally.categories))
+        found = scan(self._open(), (), tally_read(tally))
+        if found.rows != plan.n or found.tally is None:
+            raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+        return plan.tallied(found.tally.cells, found.tally.categories)
 
     def _open(self) -> Source:
         self._require_same_process()
@@ -252,6 +267,13 @@ class Session:
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:
             raise UsageError("session: must not be used in a forked process. Open a new Session there.")
+
+
+def tally_read(tally: Tally) -> TallyRead:
+    """What the engine has to count."""
+    categories = tuple(None if one.where is None else parse_condition(one.where) for one in tally.categories)
+    cells = tuple(parse_condition(cell.where) for cell in tally.cells)
+    return TallyRead(cells, tally.complete, categories, tally.fill, tally.clip)
 
 
 def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:

@@ -22,7 +22,7 @@ from attrpriv.engines.view_answers import CellSums, check_queries, view_sums
 from attrpriv.engines.view_file import write_view
 from attrpriv.errors import CertificateError, DataError, RefusedError
 from attrpriv.guarantee import ViewEvidence
-from attrpriv.mechanisms.plan import Spread
+from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.mechanisms.subsample import standard_error
 from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.policy import Policy

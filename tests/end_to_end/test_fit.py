@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Gaussian, Groups
 from attrpriv.engines.moments import NOT_FINITE, SAME_TABLE, PublicTable
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
@@ -122,6 +122,26 @@ def test_strange_names_stay_on_one_line(school: Path) -> None:
     assert set(Policy.load("students.yaml").assume[0].columns) == {"weight", odd}
 
 
+def test_a_share_gives_a_groups_assumption(school: Path) -> None:
+    write_policy(school, policy("assume", protect=[{"secret": "share(gender = 'F')", "between": [0.3, 0.6]}]))
+    said = fit()
+    assert (said.code, said.err) == (0, "")
+    assert "mean of weight in F" in said.out
+    assert "normal within each category is assumed, not tested" in said.out.replace("\n", " ")
+    text = (school / OUT).read_text(encoding="utf-8")
+    content: Any = load_strict(text)
+    assert list(content) == ["attrpriv", "kind", "sensitive", "mean", "sd", "tolerance", "fitted"]
+    assert "normal within each category of gender" in text
+    expected = Groups.fit(PublicTable("public.parquet"), sensitive="gender", columns=["weight"], confidence=0.9999995)
+    content.pop("attrpriv")
+    assert Groups.checked(content) == expected
+    assert fit("--json", "--force").json["assumption"] == expected.to_json()
+    refused(fit("--force", public="students.parquet"), SAME_TABLE)
+    shuffled = students().take(np.random.default_rng(0).permutation(ROWS))
+    write_table(school, shuffled, "other.csv")
+    refused(fit("--force", public="other.csv"), SAME_TABLE)
+
+
 # ----------------------------------------------------------------------------------------------------------- confidence
 
 
@@ -206,8 +226,11 @@ def test_what_a_policy_must_name(school: Path) -> None:
     refused(fit(), "release: must name the averages or sums to publish")
     write_policy(school, policy(release=["count(*)"]))
     refused(fit(), "release: must name the averages or sums to publish")
-    write_policy(school, policy(protect=[{"secret": "share(gender = 'F')", "between": [0.2, 0.4]}]))
-    refused(fit(), "protect: must name a mean or a sum")
+    two = [{"secret": f"share({column} = 'F')", "between": [0.2, 0.4]} for column in ("gender", "city")]
+    write_policy(school, policy("assume", protect=two))
+    refused(fit(), "protect: must name a mean or a sum, or shares and counts of one column of categories. Got gender, city.")
+    write_policy(school, policy("assume", protect=[{"secret": "share(weight = 3)", "between": [0.2, 0.4]}]))
+    refused(fit(), "release: must name other columns than weight")
     write_policy(school, policy("delta"))
     refused(fit(), "delta: must be above 0")
     write_policy(school, policy(delta=1e-17))

@@ -24,6 +24,7 @@ from attrpriv.engines.moments import (
     NOT_COMPARED,
     NOT_FINITE,
     SAME_TABLE,
+    GroupMoments,
     Moments,
     PublicTable,
     content_digest,
@@ -164,6 +165,81 @@ def test_naive_sums_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_pilot", lambda source, names: [0.0] * len(names))
     with pytest.raises(AssertionError):
         agrees(PublicTable(table).moments(["a"]), table, 1e-12)
+
+
+# ---------------------------------------------------------------------------------------------------------- by category
+
+
+def workers(rows: int = 400, seed: int = 5, offset: float = 0.0) -> Any:
+    """Two groups far apart against their spread, and a few more."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(["a", "b", "c\u00e9 'x'"], p=[0.5, 0.4, 0.1], size=rows)
+    hours = offset + np.where(kind == "a", 0.0, 1e6) + rng.normal(size=rows)
+    return pa.table({"category": kind, "hours": hours, "rows": rng.integers(0, 9, size=rows), "flag": kind == "a"})
+
+
+def agrees_by_category(found: GroupMoments, table: Any, tolerance: float = 1e-12) -> None:
+    kinds = table.column(found.sensitive).to_pylist()
+    named = [str(kind).lower() if isinstance(kind, bool) else str(kind) for kind in kinds]
+    assert found.categories == tuple(sorted(set(named)))
+    assert found.rows == table.num_rows == sum(found.counts)
+    for c, category in enumerate(found.categories):
+        rows = table.filter(pa.array([name == category for name in named]))
+        assert found.counts[c] == rows.num_rows
+        means, covariance = plain(rows, found.columns)
+        for k, mean in enumerate(means):
+            assert abs(found.means[c][k] - mean) <= tolerance * max(abs(mean), covariance[k][k] ** 0.5)
+            assert abs(found.variances[c][k] - covariance[k][k]) <= tolerance * covariance[k][k]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("sensitive", ["category", "flag"])
+def test_every_engine_gives_the_same_moments_by_category(engine: str, sensitive: str, tmp_path: Path) -> None:
+    table = workers()
+    found = PublicTable(ENGINES[engine](table, tmp_path)).group_moments(sensitive, ["hours", "rows"])
+    agrees_by_category(found, table)
+    assert found.digest == PublicTable(table).moments(["rows", "hours"]).digest
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9])
+def test_categories_far_apart_cost_no_digits(offset: float) -> None:
+    table = workers(3000, offset=offset)
+    agrees_by_category(PublicTable(table).group_moments("category", ["hours"]), table)
+
+
+def test_one_pilot_for_all_categories_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: sums centred at 0."""
+    table = workers(offset=1e9)
+    right = module._group_sums
+    monkeypatch.setattr(module, "_group_sums", lambda s, c, n, pilots: right(s, c, n, {k: [0.0] for k in pilots}))
+    monkeypatch.setattr(module, "_pilots", lambda *of: {k: [0.0] for k in ("a", "b", "c\u00e9 'x'")})
+    with pytest.raises(AssertionError):
+        agrees_by_category(PublicTable(table).group_moments("category", ["hours"]), table)
+
+
+@pytest.mark.parametrize("bad", [None, NAN, INF])
+def test_a_value_in_a_category_that_is_missing_or_infinite(bad: float | None) -> None:
+    table = pa.table({"g": ["a", "a", "b", "b"], "x": [1.0, 2.0, 3.0, bad]})
+    with pytest.raises(DataError) as caught:
+        PublicTable(table).group_moments("g", ["x"])
+    assert str(caught.value) == NOT_FINITE.format(columns="x")
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_categories_that_cannot_be_used() -> None:
+    cases: list[tuple[Any, str, str]] = [
+        (pa.table({"g": ["a", None], "x": [1.0, 2.0]}), "g", "public: every row must have a category of g."),
+        (pa.table({"g": [0.5, 1.5], "x": [1.0, 2.0]}), "g", "public: the sensitive column must hold text"),
+        (pa.table({"g": ["a", "b"], "x": [1.0, 2.0]}), "h", "data: the column must be one of the table's. Got h."),
+        (pa.table({"g": list(range(300)), "x": [1.0] * 300}), "g", "public: g must have at most 200 categories."),
+    ]
+    for table, sensitive, says in cases:
+        with pytest.raises(DataError) as caught:
+            PublicTable(table).group_moments(sensitive, ["x"])
+        assert str(caught.value).startswith(says)
+    single = PublicTable(pa.table({"g": ["a", "b", "b"], "x": [1.0, 2.0, 3.0]})).group_moments("g", ["x"])
+    assert single.counts == (1, 2)
+    assert np.isnan(single.variances[0][0])
 
 
 # ------------------------------------------------------------------------------------------------------------- refusals

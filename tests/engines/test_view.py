@@ -652,13 +652,12 @@ def test_a_written_view_is_complete_and_leaves_nothing_else(tmp_path: Path) -> N
 
 def test_a_sort_that_spills_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than fit into memory; and again, with another engine, because DuckDB cannot change its directory."""
-    n = 150_000
+    n = 300_000
     generator = np.random.default_rng(1)
     numbers = {f"x{k}": generator.integers(0, 2**60, n) for k in range(12)}
     table = pa.table({"sex": np.where(generator.random(n) < 0.3, "F", "M"), **numbers})
-    rule = cells((40_000, 100_000), n)
-    monkeypatch.setitem(view_file._SORTING, True, 10)
-    monkeypatch.setattr(view_file, "_GROUP_ROWS", 20_000)
+    rule = cells((80_000, 200_000), n)
+    monkeypatch.setitem(view_file._SORTING, True, 20)
     spilled: list[str] = []
     for _ in range(2):
         source = open_table(table)
@@ -671,7 +670,7 @@ def test_a_sort_that_spills_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
             close()
 
         monkeypatch.setattr(source.engine, "disconnect", watched)
-        write_view(source, view_table(source, rule, drawn, None, ()), tmp_path / "view.parquet", 140_000)
+        write_view(source, view_table(source, rule, drawn, None, ()), tmp_path / "view.parquet", 280_000, low_memory=True)
     assert len(spilled) >= 2, "the sort did spill, twice"
     assert [path.name for path in tmp_path.iterdir()] == ["view.parquet"]
 

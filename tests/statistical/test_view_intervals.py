@@ -19,7 +19,7 @@ from attrpriv.engines.view import Cells, draw
 from attrpriv.engines.view_answers import CellSums, view_sums
 from attrpriv.framework import Problem, Secret
 from attrpriv.mechanisms import plan_view_of
-from attrpriv.mechanisms.plan import Spread
+from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query

@@ -27,8 +27,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "laws": {"errors"},
     "assumptions": {"errors", "framework", "queries", "laws"},
     "divergences": {"errors", "laws", "framework"},
-    "guarantee": {"errors", "divergences", "framework", "laws"},
-    "calibration": {"errors", "divergences", "laws", "framework", "guarantee"},
+    "calibration": {"errors", "divergences", "laws", "framework"},
+    "guarantee": {"errors", "calibration", "divergences", "framework", "laws"},
     "mechanisms": {
         "errors",
         "guarantee",

@@ -1,25 +1,53 @@
 """Calibration: the least noise that keeps a promise, always returned on the private side."""
 
+from attrpriv.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper
+from attrpriv.calibration.direct import DirectDelta, continuous_gaussian_sigma, direct_delta, least_direct_scale
 from attrpriv.calibration.gaussian import classical_mu, gaussian_mu, noise_variance
+from attrpriv.calibration.kernel import CertifiedKernel, certified_kernel, kernel_loss_upper
+from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
+from attrpriv.calibration.laplace import LaplaceLoss, histogram_loss, laplace_loss, least_histogram_scale, least_laplace_scale
+from attrpriv.calibration.linear_program import EnvelopeProgram, KernelProgram, optimal_envelope, optimal_kernel
 from attrpriv.calibration.moving_cases import CheckedCell, MovingNoise, moving_variance
 from attrpriv.calibration.search import largest_private
 from attrpriv.calibration.set_valued import SetValuedNoise, set_valued_lam, set_valued_variance
 from attrpriv.calibration.unequal import DirectNoise, EqualisedNoise, UnequalNoise, direct_noise, equalised_noise, unequal_noise
 
 __all__ = [
+    "CertifiedCoupling",
+    "CertifiedKernel",
     "CheckedCell",
+    "DirectDelta",
     "DirectNoise",
+    "EnvelopeProgram",
     "EqualisedNoise",
+    "KernelError",
+    "KernelProgram",
+    "LaplaceLoss",
     "MovingNoise",
     "SetValuedNoise",
     "UnequalNoise",
+    "certified_coupling",
+    "certified_kernel",
     "classical_mu",
+    "continuous_gaussian_sigma",
+    "coupling_error",
+    "coupling_loss_upper",
+    "direct_delta",
     "direct_noise",
     "equalised_noise",
     "gaussian_mu",
+    "histogram_loss",
+    "kernel_error",
+    "kernel_loss_upper",
+    "laplace_loss",
     "largest_private",
+    "least_direct_scale",
+    "least_histogram_scale",
+    "least_laplace_scale",
     "moving_variance",
     "noise_variance",
+    "optimal_envelope",
+    "optimal_kernel",
     "set_valued_lam",
     "set_valued_variance",
     "unequal_noise",

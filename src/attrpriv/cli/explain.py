@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Counts, Gaussian, Groups
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Secret
 from attrpriv.mechanisms.advice import advice
@@ -47,7 +47,9 @@ def _hidden(policy: Policy, secret: Secret) -> str:
     failing = f", except with probability {policy.delta:g}" if policy.delta else ""
     if secret.composition is not None:
         owner = "of the population behind the table" if secret.parameter else "of this table"
-        return f"{secret.text} {owner}: every composition in the stated range looks the same in the view."
+        if not policy.assume:
+            return f"{secret.text} {owner}: every composition in the stated range looks the same in the view."
+        return f"{secret} ({owner}): {strength}{failing}; in a view, nothing of it shows."
     if secret.within is None:
         pairs = f"any two values of {secret.text} between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
     else:
@@ -58,8 +60,8 @@ def _hidden(policy: Policy, secret: Secret) -> str:
 
 def _adversary(policy: Policy) -> tuple[str, ...]:
     lines = []
-    for gaussian in policy.assume:
-        lines += _gaussian_lines(gaussian)
+    for assumed in policy.assume:
+        lines += _gaussian_lines(assumed) if isinstance(assumed, Gaussian) else _category_lines(assumed)
     if policy.known_rows:
         lines.append(
             f"They may know up to {policy.known_rows:.4g} of the rows: whole rows, or their entries of the query and the "
@@ -80,6 +82,14 @@ def _gaussian_lines(gaussian: Gaussian) -> list[str]:
         lines.append(f"They may know every regression slope to within {t.slope:.3g} of itself.")
     else:
         lines.append(f"They may know every correlation to within {t.correlation:.3g}.")
+    return lines
+
+
+def _category_lines(assumed: Counts | Groups) -> list[str]:
+    """What is believed of rows, given their category."""
+    lines = [f"Whoever believes that rows are independent, and knows {assumed}."]
+    if isinstance(assumed, Counts) and assumed.network is None:
+        lines.append("A probability given as an interval may be anything in it; one given as a number is taken as exact.")
     return lines
 
 
@@ -110,9 +120,12 @@ def _answer_line(plan: Plan, k: int) -> str:
     noise, error = plan.noise_of(query), plan.error_of(query)
     if plan.view is not None:
         return f"{query.text} is computed from the view; no noise is added."
-    if noise.kind == "none":
+    if query.whole_table:
         return f"{query.text} is public."
     off = f"expect to be off by {error.rmse:.4g}"
+    if noise.kind in ("none", "kernel"):
+        how = "is released as it is" if noise.kind == "none" else "is moved as little as possible"
+        return f"{query.text} {how} ({plan.mechanism}); {off}."
     return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({plan.mechanism}); {off}."
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from attrpriv.assumptions import Gaussian, Groups
 from attrpriv.assumptions.fit import Fit, Interval, fit_moments
-from attrpriv.engines.moments import SAME_TABLE, Moments, PublicTable, require_other_table
+from attrpriv.assumptions.fit_groups import GroupFit, fit_group_moments
+from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
@@ -27,45 +29,89 @@ class Fitted:
     out: Path
     reference: str
     text: str
-    fit: Fit
+    fit: Fit | GroupFit
     notes: tuple[str, ...]
+
+    @property
+    def assumption(self) -> Gaussian | Groups:
+        return _assumption(self.fit)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "schema_version": 1,
             "out": str(self.out),
             "assume": {"file": self.reference},
-            "assumption": self.fit.gaussian.to_json(),
+            "assumption": self.assumption.to_json(),
             "intervals": [interval.to_json() for interval in self.fit.intervals],
             "notes": list(self.notes),
         }
 
 
 def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *, force: bool = False) -> Fitted:
-    """Fit the columns that the policy protects and releases on public records, and write the assumption."""
+    """Fit the columns that the policy protects and releases on public records, and write the assumption.
+
+    A mean or a sum needs a Gaussian one; where only shares and counts of one column are protected, it is one of groups.
+    """
     policy = Policy.load(path, assume=False)
-    sensitive, queries = _roles(policy)
+    queries = _queries(policy)
+    sensitive, category = _linear_columns(policy), _category_column(policy)
     level = _confidence(policy, confidence)
     _check_out(out, force, kept=[path, public, policy.data_path()])
     _refuse_private_path(policy, public)
-    moments = PublicTable(public).moments(tuple(dict.fromkeys((*queries, *sensitive))))
-    _refuse_private_content(policy, moments)
-    fit = fit_moments(moments, sensitive=sensitive, queries=queries, confidence=level)
+    if sensitive:
+        fit = _fit_linear(policy, public, sensitive, queries, level)
+    else:
+        fit = _fit_groups(policy, public, category, queries, level)
     reference = Path(os.path.relpath(out.resolve(), path.resolve().parent)).as_posix()
     text = assumption_text(fit, public.name, reference)
     _write(out, text)
     return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit))
 
 
-def _roles(policy: Policy) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The sensitive and the query columns that the policy names."""
-    linear = [secret for secret in policy.protect if secret.composition is None]
-    if not linear:
-        raise PolicyError("protect: must name a mean or a sum; a share, a count or a distribution needs no fitted assumption.")
+def _fit_linear(
+    policy: Policy, public: Path, sensitive: tuple[str, ...], queries: tuple[str, ...], level: float
+) -> Fit | GroupFit:
+    moments = PublicTable(public).moments(tuple(dict.fromkeys((*queries, *sensitive))))
+    _refuse_private_content(policy, moments)
+    return fit_moments(moments, sensitive=sensitive, queries=queries, confidence=level)
+
+
+def _fit_groups(policy: Policy, public: Path, category: str, queries: tuple[str, ...], level: float) -> Fit | GroupFit:
+    moments = PublicTable(public).group_moments(category, queries)
+    _refuse_private_content(policy, moments)
+    return fit_group_moments(moments, confidence=level)
+
+
+def _assumption(fit: Fit | GroupFit) -> Gaussian | Groups:
+    return fit.gaussian if isinstance(fit, Fit) else fit.groups
+
+
+def _linear_columns(policy: Policy) -> tuple[str, ...]:
+    """The columns whose mean or sum is protected."""
+    return tuple(dict.fromkeys(c for secret in policy.protect if secret.composition is None for c in secret.columns))
+
+
+def _category_column(policy: Policy) -> str:
+    """The one column of which shares or counts are protected; "" where a mean or a sum is."""
+    if _linear_columns(policy):
+        return ""
+    columns = tuple(dict.fromkeys(column for secret in policy.protect for column in secret.columns))
+    if len(columns) != 1 or columns[0] in policy.bins:
+        raise PolicyError(
+            "protect: must name a mean or a sum, or shares and counts of one column of categories. "
+            f"Got {'bins of ' if len(columns) == 1 else ''}{', '.join(columns)}."
+        )
+    if columns[0] in _queries(policy):
+        raise PolicyError(f"release: must name other columns than {columns[0]}, whose categories are protected.")
+    return columns[0]
+
+
+def _queries(policy: Policy) -> tuple[str, ...]:
+    """The columns that the policy releases."""
     queries = [query.column for query in policy.queries() if query.column is not None]
     if not queries:
         raise PolicyError("release: must name the averages or sums to publish, so that their columns are fitted. Got none.")
-    return tuple(dict.fromkeys(c for secret in linear for c in secret.columns)), tuple(dict.fromkeys(queries))
+    return tuple(dict.fromkeys(queries))
 
 
 def _confidence(policy: Policy, asked: float | None) -> float:
@@ -103,7 +149,7 @@ def _same_file(first: Path, second: Path) -> bool:
         return False
 
 
-def _refuse_private_content(policy: Policy, moments: Moments) -> None:
+def _refuse_private_content(policy: Policy, moments: Moments | GroupMoments) -> None:
     private = policy.data_path()
     if private is not None and os.path.exists(private):
         require_other_table(open_table(private), moments.rows, moments.columns, moments.digest)
@@ -112,21 +158,17 @@ def _refuse_private_content(policy: Policy, moments: Moments) -> None:
 # --------------------------------------------------------------------------------------------------------------- the file
 
 
-def assumption_text(fit: Fit, source: str, reference: str) -> str:
+def assumption_text(fit: Fit | GroupFit, source: str, reference: str) -> str:
     """Comments that say what the numbers are, then the assumption itself."""
-    gaussian = fit.gaussian
-    record, tolerance = gaussian.fitted, gaussian.tolerance
+    assumption = _assumption(fit)
+    record = assumption.fitted
     assert record is not None  # a fit has its record
-    shape = {"slope": tolerance.slope} if tolerance.slope is not None else {"correlation": tolerance.correlation}
-    content = {
-        "attrpriv": 1,
-        "kind": gaussian.kind,
-        "mean": dict(gaussian.mean),
-        "sd": dict(gaussian.sd or {}),
-        "correlation": dict(gaussian.correlation or {}),
-        "tolerance": {"mean": tolerance.mean, "sd": tolerance.sd, **shape},
-        "fitted": record.to_json(),
-    }
+    content = {"attrpriv": 1, "kind": assumption.kind, **_content(assumption), "fitted": record.to_json()}
+    normal = (
+        "jointly normal"
+        if isinstance(assumption, Gaussian)
+        else f"normal within each category of {_scalar(assumption.sensitive)}"
+    )
     lines = [
         f"An assumption that `attrpriv fit` made from public records: {_scalar(source)}, {record.rows} rows.",
         "In a policy:",
@@ -134,16 +176,36 @@ def assumption_text(fit: Fit, source: str, reference: str) -> str:
         f"    file: {_scalar(reference)}",
         f"With probability {record.confidence!r} or more, all of these hold at once, and the box below contains them:",
         *(f"  {line}" for line in map(_described, fit.intervals)),
-        "provided the public rows are independent, jointly normal, drawn from the population of the private table, and",
+        f"provided the public rows are independent, {normal}, drawn from the population of the private table, and",
         "independent of that table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
         *map(_one_line, fit.notes),
     ]
     return "".join(f"# {line}\n" for line in lines) + dump_strict(content)
 
 
+def _content(assumption: Gaussian | Groups) -> dict[str, Any]:
+    if isinstance(assumption, Groups):
+        content = {key: value for key, value in assumption.to_json().items() if value is not None}
+        return {key: content[key] for key in ("sensitive", "mean", "sd", "tolerance")}
+    tolerance = assumption.tolerance
+    shape = {"slope": tolerance.slope} if tolerance.slope is not None else {"correlation": tolerance.correlation}
+    return {
+        "mean": dict(assumption.mean),
+        "sd": dict(assumption.sd or {}),
+        "correlation": dict(assumption.correlation or {}),
+        "tolerance": {"mean": tolerance.mean, "sd": tolerance.sd, **shape},
+    }
+
+
+def _of(interval: Interval) -> str:
+    """What an interval is about; a mean or sd is of a category, a slope or a residual sd is on another column."""
+    if interval.on is None:
+        return interval.of
+    return f"{interval.of} {'in' if interval.kind in ('mean', 'sd') else 'on'} {interval.on}"
+
+
 def _described(interval: Interval) -> str:
-    of = _scalar(interval.of)
-    name = of if interval.on is None else f"{of} on {_scalar(interval.on)}"
+    name = _of(replace(interval, of=_scalar(interval.of), on=interval.on and _scalar(interval.on)))
     return f"{interval.kind} of {name}: {interval.estimate:.6g}, from {interval.low:.6g} to {interval.high:.6g}"
 
 
@@ -174,13 +236,13 @@ def _write(out: Path, text: str) -> None:
         raise UsageError(f"out: must be a place that can be written. Got {str(out)!r}.")
 
 
-def _notes(policy: Policy, fit: Fit) -> tuple[str, ...]:
-    tolerance = fit.gaussian.tolerance
+def _notes(policy: Policy, fit: Fit | GroupFit) -> tuple[str, ...]:
+    tolerance = _assumption(fit).tolerance
     notes = ["four times as many public rows would about halve every tolerance."]
     if policy.rows is not None:
         errors = tolerance.mean * math.sqrt(policy.rows)
         notes.append(f"the mean tolerance of {tolerance.mean:g} sd is {errors:.3g} standard errors at n = {policy.rows}.")
-    filled = [column for column in fit.gaussian.columns if column in policy.missing]
+    filled = [column for column in _assumption(fit).columns if column in policy.missing]
     notes += [
         f"{column}: the policy fills missing entries, so the public column must be filled in the same way." for column in filled
     ]
@@ -198,18 +260,18 @@ def show(written: Fitted) -> None:
 
     from attrpriv.cli.render import console, number
 
-    record, tolerance = written.fit.gaussian.fitted, written.fit.gaussian.tolerance
+    record, tolerance = written.assumption.fitted, written.assumption.tolerance
     assert record is not None  # a fit has its record
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in ("from public records", "estimate", "at least", "at most"):
         table.add_column(column, justify="right" if table.columns else "left", overflow="fold")
     for interval in written.fit.intervals:
-        name = interval.of if interval.on is None else f"{interval.of} on {interval.on}"
         ends = (number(x) for x in (interval.estimate, interval.low, interval.high))
-        table.add_row(escape(f"{interval.kind} of {name}"), *ends)
+        table.add_row(escape(f"{interval.kind} of {_of(interval)}"), *ends)
     shown = console()
     shown.print(table)
     shown.print(f"\n{tolerance}; from {record.rows:,} rows, confidence {record.confidence!r}")
-    for note in (*written.notes, "that the public rows are independent and jointly normal is assumed, not tested."):
+    normal = "jointly normal" if isinstance(written.assumption, Gaussian) else "normal within each category"
+    for note in (*written.notes, f"that the public rows are independent and {normal} is assumed, not tested."):
         shown.print(f"[dim]-[/dim] {escape(note)}")
     shown.print(f"wrote {escape(written.out.name)}. In the policy: assume: {{file: {escape(_scalar(written.reference))}}}")

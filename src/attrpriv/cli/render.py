@@ -92,6 +92,8 @@ def number(value: float, digits: int = 4) -> str:
 
 def answer(value: float, scale: float) -> str:
     """A released value to the digits that its noise leaves meaningful: two more than the noise's first."""
+    if isinstance(value, int):
+        return f"{value:,d}"
     if scale == 0:
         return f"{value:,.10g}"
     decimals = max(0, 2 - math.floor(math.log10(scale)))
@@ -165,7 +167,7 @@ def _answers(released: Release) -> Table:
         for value in answered.values:
             name = answered.query.text if value.group is None else f"{answered.query.text}: {value.group}"
             low, high = value.interval(0.95)
-            scale = value.spread.scale
+            scale = (high - low) / 4
             interval = f"{answer(low, scale)} to {answer(high, scale)}"
             table.add_row(escape(name), f"[bold]{answer(value.value, scale)}[/bold]", interval, released.plan.mechanism)
     return table

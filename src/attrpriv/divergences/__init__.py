@@ -1,6 +1,13 @@
 """Divergences between laws: how far apart two outputs are, never underestimated."""
 
+from attrpriv.divergences.family_wasserstein import FamilyWasserstein, family_wasserstein
+from attrpriv.divergences.gaussian_mixture import gaussian_mixture_delta_upper
 from attrpriv.divergences.hockey_stick import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
+from attrpriv.divergences.lattice import (
+    lattice_approximate_max_divergence,
+    lattice_delta_upper,
+    lattice_max_divergence,
+)
 from attrpriv.divergences.max_divergence import MaxDivergence, approximate_max_divergence, corrected_guarantee
 from attrpriv.divergences.moving_sets import moving_upper
 from attrpriv.divergences.set_valued import (
@@ -11,21 +18,32 @@ from attrpriv.divergences.set_valued import (
     set_valued_hockey_stick,
 )
 from attrpriv.divergences.unequal import unequal_delta, unequal_delta_upper
+from attrpriv.divergences.wasserstein import Closeness, Wasserstein, close_distance, wasserstein_inf
 
 __all__ = [
+    "Closeness",
+    "FamilyWasserstein",
     "MaxDivergence",
     "SetDivergence",
+    "Wasserstein",
     "approximate_max_divergence",
+    "close_distance",
     "corrected_guarantee",
+    "family_wasserstein",
     "gaussian_delta",
     "gaussian_delta_upper",
     "gaussian_epsilon",
+    "gaussian_mixture_delta_upper",
     "hockey_stick",
     "lam_of",
+    "lattice_approximate_max_divergence",
+    "lattice_delta_upper",
+    "lattice_max_divergence",
     "mixture_hockey_stick",
     "moving_upper",
     "pointwise_hockey_stick",
     "set_valued_hockey_stick",
     "unequal_delta",
     "unequal_delta_upper",
+    "wasserstein_inf",
 ]

@@ -1,4 +1,4 @@
-"""The hockey-stick divergence of two Gaussians of equal variance (`unequal` has the other case).
+"""The hockey-stick divergence: of two Gaussians of equal variance here; `hockey_stick` knows the home of every other pair.
 
     H_eps(P || Q) = sup over events T of P(T) - e^eps Q(T)
     D(eps, mu)    = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu)      = H_eps(N(mu, 1) || N(0, 1))
@@ -17,13 +17,17 @@ true D. It is what certificates use; `gaussian_delta` is the best float.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
+from attrpriv.divergences.gaussian_mixture import gaussian_mixture_delta_upper
+from attrpriv.divergences.lattice import lattice_delta_upper
 from attrpriv.divergences.unequal import unequal_delta_upper
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
-    from attrpriv.laws import GaussianLaw
+    from attrpriv.laws import GaussianLaw, GaussianMixture, LatticeLaw
+
+    AnyLaw = GaussianLaw | LatticeLaw | GaussianMixture
 
 _ULP = 2.0**-52
 
@@ -86,15 +90,31 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     return high
 
 
-def hockey_stick(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> float:
-    """H_epsilon(law_a || law_b), rounded up, for two Gaussian laws. With different variances the order of the laws matters.
+@overload
+def hockey_stick(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> float: ...
+@overload
+def hockey_stick(law_a: LatticeLaw, law_b: LatticeLaw, epsilon: float) -> float: ...
+@overload
+def hockey_stick(law_a: GaussianMixture, law_b: GaussianMixture, epsilon: float) -> float: ...
+def hockey_stick(law_a: AnyLaw, law_b: AnyLaw, epsilon: float) -> float:
+    """H_epsilon(law_a || law_b), rounded up, for two laws of one kind. The order of the laws matters in general.
 
-    >>> from attrpriv.laws import GaussianLaw
+    >>> from attrpriv.laws import GaussianLaw, binomial_sum
     >>> round(hockey_stick(GaussianLaw(1.0, 4.0), GaussianLaw(3.0, 4.0), 1.0), 6)
     0.126937
     >>> round(hockey_stick(GaussianLaw(0.0, 4.0), GaussianLaw(0.0, 1.0), 1.0), 6)
     0.196711
+    >>> round(hockey_stick(binomial_sum(4, 0.4, 0, 0.6), binomial_sum(0, 0.4, 4, 0.6), 1.0), 6)
+    0.060012
     """
+    from attrpriv.laws import GaussianLaw, GaussianMixture, LatticeLaw
+
+    if isinstance(law_a, LatticeLaw) and isinstance(law_b, LatticeLaw):
+        return lattice_delta_upper(law_a, law_b, epsilon)
+    if isinstance(law_a, GaussianMixture) and isinstance(law_b, GaussianMixture):
+        return gaussian_mixture_delta_upper(law_a, law_b, epsilon)
+    if not (isinstance(law_a, GaussianLaw) and isinstance(law_b, GaussianLaw)):
+        raise UsageError(f"laws: must be of one kind. Got {type(law_a).__name__} and {type(law_b).__name__}.")
     if law_a.variance != law_b.variance:
         return unequal_delta_upper(law_a, law_b, epsilon)
     return gaussian_delta_upper(epsilon, abs(law_a.mean - law_b.mean) / math.sqrt(law_a.variance))

@@ -1,4 +1,4 @@
-"""Public records: number of rows, means and covariance matrix of some columns, and a digest of their content.
+"""Public records: number of rows, means and covariances of some columns (or by category), and a digest of their content.
 
 Sums are taken around a pilot a, the mean of the first K rows:
 
@@ -6,7 +6,8 @@ Sums are taken around a pilot a, the mean of the first K rows:
     mean_i = a_i + S_i/n          covariance_ij = (P_ij - S_i S_j/n)/(n - 1)
 
 The mean of K of the n rows is at most sqrt((n-K)/K) standard deviations from the mean of all, however the rows are sorted and
-whatever their size (Cauchy and Schwarz). So the subtraction loses at most log10(n/K) of sixteen digits.
+whatever their size (Cauchy and Schwarz). So the subtraction loses at most log10(n/K) of sixteen digits. By category of another
+column the pilot is each category's own mean from a first pass, because categories may be far apart against their spread.
 
 The digest is one of the rows as a multiset of numbers. It does not depend on the file's format, on the order of the rows or on
 other columns, so that the private table is recognised in another form. It protects from mistakes, not from malice.
@@ -20,13 +21,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.engines.scan import _compensated_sum, check_columns
-from attrpriv.engines.tables import Source, open_table, quietly, shown_name
+from attrpriv.engines.tables import Source, careful, open_table, quietly, shown_name
 from attrpriv.errors import DataError
 
 if TYPE_CHECKING:
@@ -49,6 +50,13 @@ NOT_COMPARED = (
     "public: must be other records than the private table, which could not be read to compare the two. Repair that table first."
 )
 
+NO_CATEGORY = (
+    "public: every row must have a category of {column}. Got one that has none. Clean the table, or fill missing entries."
+)
+NOT_CATEGORIES = "public: the sensitive column must hold text, whole numbers or booleans. Got {column}, which is {type}."
+TOO_MANY = "public: {column} must have at most {most} categories. Got more; is it an identifier?"
+
+_MOST_CATEGORIES = 200
 _PILOT_ROWS = 1000
 _FORMAT = "attrpriv rows 1"
 # Odd constants of splitmix64, and two arbitrary starts: one hash of 64 bits for each.
@@ -68,6 +76,23 @@ class Moments:
     digest: str
 
 
+@dataclass(frozen=True)
+class GroupMoments:
+    """What is known of the named columns of public records within each category of another column."""
+
+    rows: int
+    sensitive: str
+    categories: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: tuple[int, ...]
+    means: tuple[tuple[float, ...], ...]
+    """Of each category, of each column."""
+    variances: tuple[tuple[float, ...], ...]
+    """With one less than the category's rows in the denominator; NaN where it has a single row."""
+    digest: str
+    """Of the columns, without the sensitive one."""
+
+
 class PublicTable:
     """Public records: a path (Parquet, CSV), a pandas, Polars or Arrow table, or an Ibis table."""
 
@@ -77,6 +102,10 @@ class PublicTable:
     def moments(self, columns: Sequence[str]) -> Moments:
         """One query for the pilot, one for the sums, one pass for the digest."""
         return moments(self._source, columns)
+
+    def group_moments(self, sensitive: str, columns: Sequence[str]) -> GroupMoments:
+        """One query for the categories and their means, one for the sums, one pass for the digest."""
+        return group_moments(self._source, sensitive, columns)
 
 
 def moments(source: Source, columns: Sequence[str]) -> Moments:
@@ -91,10 +120,42 @@ def moments(source: Source, columns: Sequence[str]) -> Moments:
         raise DataError(f"public: needs at least 2 rows. Got {rows}.")
     if not all(math.isfinite(number) for row in (means, *covariance) for number in row):
         raise DataError(NOT_FINITE.format(columns=_listed(names)))
+    return Moments(rows, names, means, covariance, _digest(source, names))
+
+
+def group_moments(source: Source, sensitive: str, columns: Sequence[str]) -> GroupMoments:
+    """Counts, means and variances of these columns in each category of a text, whole-number or boolean column."""
+    names = tuple(dict.fromkeys(columns))
+    check_columns(source, names)
+    _check_categories(source, sensitive)
+    pilots = _pilots(sensitive, names, quietly(lambda: _group_means(source, sensitive, names)))
+    sums = quietly(lambda: _group_sums(source, sensitive, names, pilots))
+    if sums is None:
+        raise DataError(ENGINE_FAILED.format(columns=_listed((sensitive, *names))))
+    found = [[_mean_and_variance(row, i, pilots[row["category"]][i]) for i in range(len(names))] for row in sums]
+    if any(None in group for group in found):
+        raise DataError(NOT_FINITE.format(columns=_listed(names)))
+    counts = tuple(int(row["rows"]) for row in sums)
+    means, variances = (tuple(tuple(pair[k] for pair in group if pair) for group in found) for k in (0, 1))
+    return GroupMoments(sum(counts), sensitive, tuple(pilots), names, counts, means, variances, _digest(source, names))
+
+
+def _pilots(sensitive: str, names: Sequence[str], groups: list[dict[str, Any]] | None) -> dict[str, list[float]]:
+    """The mean of each column in each category, to centre sums with; a refusal where there are no usable categories."""
+    if groups is None:
+        raise DataError(ENGINE_FAILED.format(columns=_listed((sensitive, *names))))
+    if len(groups) > _MOST_CATEGORIES:
+        raise DataError(TOO_MANY.format(column=shown_name(sensitive), most=_MOST_CATEGORIES))
+    if any(group["category"] is None for group in groups):
+        raise DataError(NO_CATEGORY.format(column=shown_name(sensitive)))
+    return {str(group["category"]): [_finite(group[f"mean_{i}"]) for i in range(len(names))] for group in groups}
+
+
+def _digest(source: Source, names: Sequence[str]) -> str:
     digest = content_digest(source, names)
     if digest is None:
         raise DataError(ENGINE_FAILED.format(columns=_listed(names)))
-    return Moments(rows, names, means, covariance, digest)
+    return digest
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -131,7 +192,7 @@ def _pilot(source: Source, names: Sequence[str]) -> list[float]:
     wanted = {f"mean_{i}": value.mean() for i, value in enumerate(_values(source, first, names))}
     row = source.run(first.aggregate(**wanted))
     means = [row[f"mean_{i}"] for i in range(len(names))]
-    return [float(mean) if mean is not None and math.isfinite(mean) else 0.0 for mean in means]
+    return [_finite(mean) for mean in means]
 
 
 def _values(source: Source, table: Any, names: Sequence[str]) -> list[Any]:
@@ -149,6 +210,68 @@ def _number(value: float) -> Any:
 
 def _sum(source: Source, value: Any) -> Any:
     return _compensated_sum()(value) if source.engine.name == "duckdb" else value.sum()
+
+
+def _finite(value: float | None) -> float:
+    return float(value) if value is not None and math.isfinite(value) else 0.0
+
+
+# ----------------------------------------------------------------------------------------------------------- by category
+
+
+def _check_categories(source: Source, sensitive: str) -> None:
+    """Raise DataError where the column is not there or has no categories. Decided by the schema alone."""
+    kind = source.columns.get(sensitive)
+    if kind is None:
+        check_columns(source, [sensitive])
+    if kind not in ("text", "integer", "boolean"):
+        raise DataError(NOT_CATEGORIES.format(column=shown_name(sensitive), type=kind))
+
+
+def _by_category(source: Source, sensitive: str, names: Sequence[str]) -> tuple[Any, list[Any]]:
+    """The table with the category as text and the columns as floats, under names of its own; and these columns."""
+    named = {f"value_{i}": value for i, value in enumerate(_values(source, source.table, names))}
+    table = source.table.select(category=source.table[sensitive].cast("string"), **named)
+    return table, [table[name] for name in named]
+
+
+def _group_means(source: Source, sensitive: str, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Each category with the rough mean of each column; one category more than allowed is enough to know."""
+    table, values = _by_category(source, sensitive, names)
+    wanted = {f"mean_{i}": value.mean() for i, value in enumerate(values)}
+    found = table.group_by("category").aggregate(**wanted).order_by("category")
+    return _run_rows(source, found.limit(_MOST_CATEGORIES + 1))
+
+
+def _group_sums(
+    source: Source, sensitive: str, names: Sequence[str], pilots: Mapping[str, Sequence[float]]
+) -> list[dict[str, Any]]:
+    """Sums and squares around each category's pilot."""
+    import ibis
+
+    table, values = _by_category(source, sensitive, names)
+    wanted: dict[str, Any] = {"rows": table.count()}
+    for i, value in enumerate(values):
+        cases = [(table["category"] == ibis.literal(category), _number(pilot[i])) for category, pilot in pilots.items()]
+        centred = value - ibis.cases(*cases, else_=_number(0.0))
+        wanted |= {f"present_{i}": value.count(), f"sum_{i}": _sum(source, centred)}
+        wanted |= {f"square_{i}": _sum(source, centred * centred)}
+    return _run_rows(source, table.group_by("category").aggregate(**wanted).order_by("category"))
+
+
+def _run_rows(source: Source, expression: Any) -> list[dict[str, Any]]:
+    with careful(source.engine):
+        rows: list[dict[str, Any]] = source.engine.to_pyarrow(expression).to_pylist()
+    return rows
+
+
+def _mean_and_variance(row: Mapping[str, Any], i: int, pilot: float) -> tuple[float, float] | None:
+    """None where a value is missing or infinite; the variance of a single row is NaN."""
+    n, total, square = int(row["rows"]), row[f"sum_{i}"], row[f"square_{i}"]
+    if row[f"present_{i}"] != n or not (math.isfinite(total) and math.isfinite(square)):
+        return None
+    variance = (float(square) - float(total) ** 2 / n) / (n - 1) if n > 1 else math.nan
+    return pilot + float(total) / n, variance
 
 
 # ---------------------------------------------------------------------------------------------------------------- digest

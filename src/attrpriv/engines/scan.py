@@ -1,4 +1,4 @@
-"""One pass over a table: its number of rows, and the sum of each column read.
+"""One pass over a table: its number of rows, the sum of each column read, and the counts of a tally (`tally`).
 
 For a column with values x_j, a public value m for missing entries and bounds [l, u], the sum is
 
@@ -34,6 +34,7 @@ from functools import cache
 from typing import Any, Literal
 
 from attrpriv.engines.tables import ColumnType, Source, quietly, shown_name
+from attrpriv.engines.tally import Tallied, TallyRead, tallied, tally_aggregates, unknown_category
 from attrpriv.errors import DataError
 
 ENGINE_FAILED = (
@@ -76,19 +77,25 @@ class Scan:
     rows: int
     sums: tuple[Fraction, ...] = field(repr=False)
     """One for each read, in order."""
+    tally: Tallied | None = field(default=None, repr=False)
 
 
-def scan(source: Source, reads: Sequence[ColumnRead]) -> Scan:
-    """The number of rows and the sum of each column, in one query.
+def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = None) -> Scan:
+    """The number of rows, the sum of each column and the counts of a tally, in one query.
 
     Raises DataError before any row is read if a column is unknown or not numeric, and with a fixed text if a value is
-    missing or infinite without a public substitute, or if the engine fails.
+    missing or infinite without a public substitute, if a row has no category, or if the engine fails.
     """
     check_columns(source, [read.column for read in reads])
-    result = quietly(lambda: _scan(source, reads))
+    if tally is not None:
+        tally.check(source.columns)
+    result = quietly(lambda: _scan(source, reads, tally))
     if isinstance(result, Scan):
         return result
-    columns = ", ".join(shown_name(read.column) for read in reads) or "none"
+    names = dict.fromkeys((*(read.column for read in reads), *(tally.columns if tally is not None else ())))
+    if result == "no category":
+        raise unknown_category(tuple(names))
+    columns = ", ".join(map(shown_name, names)) or "none"
     raise DataError((ENGINE_FAILED if result is None else NOT_FINITE).format(columns=columns))
 
 
@@ -115,9 +122,9 @@ def _hint(source: Source, column: str) -> str:
 # ------------------------------------------------------------------------------------------------------------ the query
 
 
-def _scan(source: Source, reads: Sequence[ColumnRead]) -> Scan | Literal["not finite"]:
-    """The one query. Exceptions are the engine's; "not finite" is the one failure that may be told apart."""
-    wanted = {"rows": source.table.count()}
+def _scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) -> Scan | Literal["not finite", "no category"]:
+    """The one query. Exceptions are the engine's; the two texts are the failures that may be told apart."""
+    wanted = {"rows": source.table.count()} | ({} if tally is None else tally_aggregates(source, tally))
     for position, read in enumerate(reads):
         wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
     row = source.run(source.table.aggregate(**wanted))
@@ -129,7 +136,8 @@ def _scan(source: Source, reads: Sequence[ColumnRead]) -> Scan | Literal["not fi
         if total is None:
             return "not finite"
         sums.append(total)
-    return Scan(rows, tuple(sums))
+    counts = None if tally is None else tallied(row, rows, tally)
+    return "no category" if tally is not None and counts is None else Scan(rows, tuple(sums), counts)
 
 
 def _aggregates(source: Source, read: ColumnRead) -> dict[str, Any]:

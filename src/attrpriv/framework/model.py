@@ -53,7 +53,16 @@ def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
 
 
 Range = Annotated[tuple[Finite, Finite], AfterValidator(_ordered)]
-FrozenMap = Annotated[Mapping[str, V], AfterValidator(FrozenDict), PlainSerializer(dict, return_type=dict[str, Any])]
+
+
+def _plain(value: Any) -> Any:
+    """What a frozen mapping holds, as plain values all the way down."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+FrozenMap = Annotated[Mapping[str, V], AfterValidator(FrozenDict), PlainSerializer(_plain, return_type=dict[str, Any])]
 
 
 class FrozenModel(BaseModel):

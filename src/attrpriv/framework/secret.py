@@ -5,8 +5,8 @@
                 and sums that are hidden jointly
     parameter   the same, of the population the table was drawn from (compositions only)
     between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
-    cases       sets of values, as in ["< 50000", ">= 50000"]: which of them holds the mean or sum must not show
-    within      w: only values at most w apart must look alike (means and sums; jointly: in Euclidean distance)
+    cases       sets of values, as in ["< 50000", ">= 50000"]: which of them holds the mean, sum, count or share must not show
+    within      w: only values at most w apart must look alike (not for distributions; jointly: in Euclidean distance)
 
 Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed.
 """
@@ -80,9 +80,20 @@ class Secret(FrozenModel):
             self._require_linear()
         elif self.parameter is not None and self.composition.kind == "count":
             raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
-        elif self.between is None or self.within is not None or self.cases is not None:
-            raise ValueError(f"{self.text} needs between, and takes neither within nor cases.")
+        else:
+            self._require_counted(self.composition)
         return self
+
+    def _require_counted(self, composition: Composition) -> None:
+        pairs = (self.between is not None or self.within is not None, self.cases is not None)
+        if composition.kind == "distribution" and (self.between is None or self.within is not None or self.cases is not None):
+            raise ValueError(f"{self.text} needs between, and takes neither within nor cases.")
+        if pairs not in ((True, False), (False, True)):
+            raise ValueError(f"{self.text} needs between: [low, high], within: distance, or both; or cases alone.")
+        if self.parameter is not None and self.within is not None:
+            raise ValueError("within: is for a property of this table; a parameter takes between or cases.")
+        if self.cases is not None:
+            self._require_disjoint()
 
     def _require_linear(self) -> None:
         if self.parameter is not None:
@@ -104,6 +115,9 @@ class Secret(FrozenModel):
     def _require_cases(self) -> None:
         if self.between is not None or self.within is not None or self.single is None:
             raise ValueError("cases: stand alone (no between, no within), for the mean or sum of one column.")
+        self._require_disjoint()
+
+    def _require_disjoint(self) -> None:
         problem = None
         try:
             require_disjoint(self.case_sets)
@@ -188,7 +202,7 @@ class Secret(FrozenModel):
         """The cells of a composition, with the ranges of their counts in a table of n rows."""
         composition = self.composition
         if composition is None or self.between is None:
-            raise QueryError(f"{self.text} is not a composition.")
+            raise QueryError(f"{self.text} has no range of values; a view needs between: [low, high].")
         return cells_of(composition, self.between, bins, n, population=self.parameter is not None)
 
     def __str__(self) -> str:

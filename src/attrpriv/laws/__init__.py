@@ -1,18 +1,36 @@
-"""The laws a release can have: the Gaussian, and the sets of values a secret can be known to lie in."""
+"""The laws a release can have: Gaussian, on whole numbers, mixed; and the sets of values a secret can be known to lie in."""
 
+from attrpriv.laws.binomial_tails import BinomialTails, binomial_tails
+from attrpriv.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
 from attrpriv.laws.gaussian import GaussianLaw
+from attrpriv.laws.gaussian_mixture import GaussianMixture
 from attrpriv.laws.intervals import EndRange, Interval, IntervalUnion, parse_case, parse_cases, require_disjoint
+from attrpriv.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace, mixture, record_sum
 from attrpriv.laws.moving_cases import Cell, MovingCases, Spread
+from attrpriv.laws.records import CountPairs, RecordLaws
 
 __all__ = [
+    "BinomialTails",
     "Cell",
+    "CountPairs",
     "EndRange",
     "GaussianLaw",
+    "GaussianMixture",
     "Interval",
     "IntervalUnion",
+    "LatticeLaw",
     "MovingCases",
+    "RecordLaws",
     "Spread",
+    "binomial_sum",
+    "binomial_tails",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "fixed_binomial_sum",
+    "fixed_record_sum",
+    "mixture",
     "parse_case",
     "parse_cases",
+    "record_sum",
     "require_disjoint",
 ]

@@ -9,23 +9,29 @@ from collections.abc import Callable
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem
-from attrpriv.mechanisms.gaussian import plan as plan_gaussian
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.registry import Ranking
+from attrpriv.mechanisms.registry import MECHANISMS, Ranking
+from attrpriv.queries.query import Query
 
 _STEPS = 24
 
 
 def advice(ranking: Ranking) -> str | None:
     """One line for a ranking in which nothing beats `constant`; None where something does."""
-    if not ranking.constant_wins:
+    chosen = ranking.chosen
+    if not ranking.constant_wins or chosen is None:
         return None
-    goal = ranking.plans[0].columns[0].error.rmse or 0.0
+    query = next(query for query in chosen.queries if not query.whole_table)
+    goal = ranking.plans[0].error_of(query).rmse or 0.0
+
+    def enough(problem: Problem) -> bool:
+        return _error(chosen.mechanism, problem, query) <= goal
+
     ways = []
-    nearer = _largest_share(lambda share: _error(_nearer(ranking.problem, share)) <= goal)
+    nearer = _largest_share(lambda share: enough(_nearer(ranking.problem, share)))
     if nearer is not None:
         ways.append(_gap_words(ranking.problem, nearer))
-    surer = _largest_share(lambda share: _error(_surer(ranking.problem, share)) <= goal)
+    surer = _largest_share(lambda share: enough(_surer(ranking.problem, share)))
     slope = max((g.tolerance.slope or 0.0 for g in ranking.problem.theta if isinstance(g, Gaussian)), default=0.0)
     if surer is not None and slope > 0:
         ways.append(f"slope tolerance <= {surer * slope:.3g}")
@@ -44,11 +50,12 @@ def _largest_share(enough: Callable[[float], bool]) -> float | None:
     return low
 
 
-def _error(problem: Problem) -> float:
+def _error(mechanism: str, problem: Problem, query: Query) -> float:
     try:
-        return plan_gaussian(problem).columns[0].noise.scale
+        error = MECHANISMS[mechanism](problem).error_of(query).rmse
     except Refusal:
         return float("inf")
+    return float("inf") if error is None else error
 
 
 def _nearer(problem: Problem, share: float) -> Problem:

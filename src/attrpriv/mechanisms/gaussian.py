@@ -23,12 +23,13 @@ from attrpriv.calibration import gaussian_mu
 from attrpriv.divergences import gaussian_epsilon
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
+from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
-from attrpriv.mechanisms.plan import ColumnPlan, ModelError, Noise, Plan, noise_error
+from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen, seen

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -18,60 +17,12 @@ from pydantic import Field
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
 from attrpriv.guarantee import Certificate, GaussianEvidence, Guarantee
+from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread
 from attrpriv.mechanisms.noise_design import Design, common_bits
+from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.noise import add_gaussian, add_laplace, correlated_noise
 from attrpriv.queries.query import Query
-
-NoiseKind = Literal["gaussian", "laplace", "none"]
-
-
-@dataclass(frozen=True)
-class Spread:
-    """The law of an answer around the table's own value: its kind and scale."""
-
-    kind: NoiseKind
-    scale: float
-    individuals: float = 0.0
-    bias: float = 0.0
-
-    def reach(self, level: float) -> float:
-        """Half the width of the interval that holds the table's own value with this confidence."""
-        if not 0 < level < 1:
-            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
-        if self.individuals:
-            return sum_reach(self.scale, self.individuals, level)
-        return self.bias + self.scale * _quantile(self.kind, level)
-
-
-class Noise(FrozenModel):
-    """The noise on one answer: standard deviation of a Gaussian, scale of a Laplace."""
-
-    kind: NoiseKind
-    scale: NonNegative = 0.0
-    individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
-
-
-class Error(FrozenModel):
-    """How far an answer will be from the table's own statistic, as far as public facts tell."""
-
-    rmse: NonNegative | None = Field(description="null: not known before the table is read")
-    mean_absolute: NonNegative | None
-    alpha95: NonNegative | None
-    worst: NonNegative | None = Field(default=None, description="a bound that always holds; none where noise is unbounded")
-
-    def scaled(self, factor: float) -> Error:
-        return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
-
-
-UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
-
-
-class ModelError(FrozenModel):
-    """The real epsilon, at the same delta, when slopes are off by this share beyond the tolerance."""
-
-    off_by: NonNegative
-    epsilon: NonNegative | None = Field(description="null: no epsilon holds")
 
 
 class ColumnPlan(FrozenModel):
@@ -102,6 +53,7 @@ class Plan(FrozenModel):
     guarantee: Guarantee
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
+    tally: Tally | None = Field(default=None, description="what is counted, and its whole-number noise, instead of columns")
     errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
     notes: tuple[str, ...] = ()
@@ -111,6 +63,9 @@ class Plan(FrozenModel):
         return next(part for part in self.columns if part.column == query.column)
 
     def noise_of(self, query: Query) -> Noise:
+        if self.tally is not None and not query.whole_table:
+            unit = self.tally.unit_of(query, self.n)
+            return Noise(kind=self.tally.noise, scale=self.tally.scale * unit, individuals=self.tally.individuals * unit)
         if query.column is None or self.view is not None:
             return Noise(kind="none")
         noise = self.of(query).noise
@@ -144,6 +99,8 @@ class Plan(FrozenModel):
         Only `Session.release` records an answer. Two draws for one table tell more than the plan promises.
         """
         query = self._single()
+        if self.tally is not None:
+            return self._randomised_tally(self.tally, query, _exact(statistic))
         if query.column is None:
             return self.answers([])[0]
         average = _exact(statistic) / query.weight(self.n)
@@ -166,6 +123,26 @@ class Plan(FrozenModel):
             for query in self.queries
         )
 
+    def _randomised_tally(self, tally: Tally, query: Query, statistic: Fraction) -> float:
+        if tally.histogram or tally.noise == "kernel":
+            raise UsageError("statistic: a histogram or a kernel needs the table's counts; use Session.release.")
+        self._require_certified()
+        return tally.answer(query, self.n, tally.noisy_total(tally.steps_of(query, self.n, statistic)))
+
+    def tallied(self, counts: Sequence[int], categories: Sequence[int]) -> tuple[tuple[float, ...], ...]:
+        """The answers to each query (of a histogram: one for each cell), from the counts of the tally's cells.
+
+        `categories` are the counts of the sensitive column's categories: secret, and looked at by a kernel alone.
+        """
+        self._require_certified()
+        if self.tally is None or len(counts) != len(self.tally.cells) or len(categories) != len(self.tally.categories):
+            raise CertificateError("plan: needs the counts of its tally's cells and categories.")
+        released = self.tally.released(counts, categories, self.certificate)
+        return tuple(
+            (self.n,) if query.whole_table else tuple(self.tally.answer(query, self.n, steps) for steps in released)
+            for query in self.queries
+        )
+
     def _require_certified(self) -> None:
         """The certificate must hold, and the noise drawn must be the noise it counted on."""
         self.certificate.verify()
@@ -175,6 +152,8 @@ class Plan(FrozenModel):
             for part in self.columns
         ]
         evidence, rows = self.certificate.evidence, self.certificate.individuals
+        if self.tally is not None:
+            covered.append(self.tally.covered_by(self.certificate))
         covered.append(self.factor == (evidence.factor if isinstance(evidence, GaussianEvidence) else ()))
         for part in self.columns:
             covered.append(part.noise.kind != "laplace" or part.clip is not None)
@@ -184,8 +163,10 @@ class Plan(FrozenModel):
         if not (same and all(covered)):
             raise CertificateError("plan: must promise and draw what its certificate counted on. Nothing was released.")
 
-    def spread_of(self, query: Query) -> Spread:
+    def spread_of(self, query: Query) -> Reach:
         """The law of an answer around the table's own value."""
+        if self.tally is not None:
+            return Spread("none", 0.0) if query.whole_table else self.tally.spread(query, self.n)
         if query.column is not None and self.view is None and self.of(query).centre is not None:
             part, weight = self.of(query), query.weight(self.n)
             return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
@@ -200,7 +181,9 @@ class Plan(FrozenModel):
         return [self._entry(query, chosen) for query in self.queries]
 
     def _entry(self, query: Query, chosen: bool) -> dict[str, Any]:
-        parameters = {} if query.column is None or self.view is not None else dict(self.of(query).parameters)
+        parameters = {} if not self.columns or query.column is None else dict(self.of(query).parameters)
+        if self.tally is not None:
+            parameters = dict(self.tally.parameters)
         if self.view is not None:
             parameters = {"keep": {cell.name: cell.keep for cell in self.view.cells}}
         return {
@@ -259,63 +242,4 @@ def _noisy(part: ColumnPlan, average: Fraction) -> Fraction:
     return add_laplace(noisy, part.noise.individuals) if part.noise.individuals else noisy
 
 
-def _quantile(kind: NoiseKind, level: float) -> float:
-    if kind == "gaussian":
-        from scipy.special import ndtri
-
-        return float(ndtri((1 + level) / 2))
-    return -math.log1p(-level) if kind == "laplace" else 0.0
-
-
-def gaussian_error(scale: float) -> Error:
-    """The error of Gaussian noise: alpha95 is the alpha of (alpha, beta) accuracy at beta = 0.05."""
-    return Error(rmse=scale, mean_absolute=scale * math.sqrt(2 / math.pi), alpha95=scale * _quantile("gaussian", 0.95))
-
-
-def laplace_error(scale: float) -> Error:
-    return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
-
-
-def noise_error(gaussian: float, laplace: float) -> Error:
-    """The error of Gaussian noise, with Laplace noise on top where there is any."""
-    if not laplace:
-        return gaussian_error(gaussian)
-    from scipy.special import erfcx
-
-    # E|N + L| = s sqrt(2/pi) + b e^(s^2/2b^2) erfc(s/(b sqrt 2)), written so that nothing overflows
-    ratio = gaussian / laplace / math.sqrt(2)
-    absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
-    rmse = math.hypot(gaussian, laplace * math.sqrt(2))
-    return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
-
-
-def sum_reach(gaussian: float, laplace: float, level: float) -> float:
-    """The t with P(|N(0, gaussian^2) + Laplace(laplace)| > t) = 1 - level, from above."""
-    low, high = 0.0, gaussian * _quantile("gaussian", (1 + level) / 2) + laplace * _quantile("laplace", (1 + level) / 2)
-    for _ in range(80):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _sum_tail(middle, gaussian, laplace) > 1 - level else (low, middle)
-    return high
-
-
-def _sum_tail(t: float, s: float, b: float) -> float:
-    """P(|N + L| > t): twice the upper tail of the sum, in logarithms."""
-    from scipy.special import log_ndtr, ndtr
-
-    shift = s * s / (2 * b * b)
-    up = math.exp(min(700.0, shift - t / b + float(log_ndtr(t / s - s / b))))
-    down = math.exp(min(700.0, shift + t / b + float(log_ndtr(-t / s - s / b))))
-    return 2 * float(ndtr(-t / s)) + up - down
-
-
-__all__ = [
-    "ColumnPlan",
-    "Error",
-    "ModelError",
-    "Noise",
-    "Plan",
-    "Spread",
-    "gaussian_error",
-    "laplace_error",
-    "noise_error",
-]
+__all__ = ["ColumnPlan", "Plan"]

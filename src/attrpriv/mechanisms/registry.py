@@ -7,23 +7,66 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from attrpriv.assumptions import Counts
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
-from attrpriv.mechanisms import gaussian, subsample, yardsticks
+from attrpriv.mechanisms import (
+    count_yardsticks,
+    gaussian,
+    gaussian_counts,
+    laplace,
+    optimal,
+    subsample,
+    wasserstein,
+    yardsticks,
+)
+from attrpriv.mechanisms.count_yardsticks import is_tally
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 
+Planner = Callable[[Problem], Plan]
+
+
+def _on_averages(planner: Planner) -> Planner:
+    """A mechanism that adds noise to averages over all rows."""
+
+    def planned(problem: Problem) -> Plan:
+        if problem.theta and is_tally(problem):
+            raise Refusal("is for averages of numeric columns, under a gaussian assumption.")
+        filtered = [query.text for query in problem.queries if not query.plain]
+        if filtered:
+            raise Refusal(f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs a view.")
+        return planner(problem)
+
+    return planned
+
+
+def _for_counts(counts: Planner, averages: Planner) -> Planner:
+    """One name, two kinds of statistics: counts where the problem is about counts, else averages."""
+    return lambda problem: (counts if is_tally(problem) else _on_averages(averages))(problem)
+
+
+def _gaussian(problem: Problem) -> Plan:
+    """The Gaussian mechanism, for the kind of assumption that there is."""
+    if problem.theta and all(isinstance(member, Counts) for member in problem.theta):
+        return gaussian_counts.plan(problem)
+    return _on_averages(gaussian.plan)(problem)
+
+
 # In order of simplicity: ties go to the first.
-MECHANISMS: Mapping[str, Callable[[Problem], Plan]] = {
+MECHANISMS: Mapping[str, Planner] = {
     "subsample": subsample.plan,
-    "group_dp": yardsticks.plan_group_dp,
-    "gaussian": gaussian.plan,
-    "gaussian_approximation": gaussian.plan_approximation,
-    "constant": yardsticks.plan_constant,
+    "group_dp": _for_counts(count_yardsticks.plan_group_dp, yardsticks.plan_group_dp),
+    "laplace": laplace.plan,
+    "gaussian": _gaussian,
+    "gaussian_approximation": _on_averages(gaussian.plan_approximation),
+    "wasserstein": wasserstein.plan,
+    "optimal": optimal.plan,
+    "constant": _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant),
 }
-_ANY_QUERY = frozenset({"subsample"})
 _NEVER_CHOSEN = frozenset({"constant"})
+_WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
 
 
 @dataclass(frozen=True)
@@ -36,7 +79,11 @@ class Ranking:
 
     @property
     def chosen(self) -> Plan | None:
-        return next((plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN), None)
+        """The least error; a view, which answers for a public composition, only where no assumption covers the table itself."""
+        able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN]
+        if any(plan.mechanism not in _WITHOUT_ASSUMPTION for plan in able):
+            able = [plan for plan in able if plan.view is None]
+        return next(iter(able), None)
 
     @property
     def constant_wins(self) -> bool:
@@ -64,11 +111,17 @@ def rank(problem: Problem) -> Ranking:
     refused: dict[str, Refusal] = {}
     for name, mechanism in MECHANISMS.items():
         try:
-            _require_plain(name, problem)
+            _require_quick(name, problem)
             plans.append(mechanism(problem))
         except Refusal as refusal:
             refused[name] = refusal
     return Ranking(problem, tuple(sorted(plans, key=_score)), refused)
+
+
+def _require_quick(name: str, problem: Problem) -> None:
+    """A linear program takes seconds to minutes; beyond some size it is only solved when asked for by name."""
+    if name == "optimal" and optimal.secrets_of(problem) > optimal.AUTO_SECRETS:
+        raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
 
 
 def plan(problem: Problem, mechanism: str = "auto") -> Plan:
@@ -82,7 +135,6 @@ def plan(problem: Problem, mechanism: str = "auto") -> Plan:
         raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
     refusal = None
     try:
-        _require_plain(mechanism, problem)
         return MECHANISMS[mechanism](problem)
     except Refusal as caught:
         refusal = caught
@@ -97,12 +149,6 @@ def plan_view_of(problem: Problem) -> ViewPlan:
     except Refusal as caught:
         refusal = caught
     raise _refused(f"view: {refusal.reason}", usage=refusal.usage)
-
-
-def _require_plain(mechanism: str, problem: Problem) -> None:
-    filtered = [query.text for query in problem.queries if not query.plain and mechanism not in _ANY_QUERY]
-    if filtered:
-        raise Refusal(f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs a view.")
 
 
 def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:

@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.framework import Problem
 from attrpriv.guarantee import ViewCell
-from attrpriv.mechanisms.plan import UNKNOWN_ERROR, Error, Plan, gaussian_error
+from attrpriv.mechanisms.accuracy import UNKNOWN_ERROR, Error, gaussian_error
+from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view, public_shares
 from attrpriv.queries.query import Query

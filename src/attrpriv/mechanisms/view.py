@@ -25,7 +25,8 @@ from attrpriv.errors import QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.composition import Cell, crossed_cells
 from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import Certificate, Guarantee, ViewCell, ViewEvidence, binomial_below
+from attrpriv.guarantee import Certificate, Guarantee, ViewCell, ViewEvidence
+from attrpriv.laws.binomial import binomial_below
 from attrpriv.mechanisms.refusal import Refusal
 
 REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.plan import ColumnPlan, Error, Noise, Plan, laplace_error
+from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import GRID_BITS, granularity

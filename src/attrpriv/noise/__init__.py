@@ -1,5 +1,26 @@
-"""Noise: exact samplers on a public grid, through OpenDP."""
+"""Noise: exact samplers on a public grid, through OpenDP, and of laws with whole-number weights."""
 
-from attrpriv.noise.exact import GRID_BITS, MOST_BITS, add_gaussian, add_laplace, correlated_noise, granularity
+from attrpriv.noise.exact import (
+    GRID_BITS,
+    MOST_BITS,
+    add_gaussian,
+    add_laplace,
+    correlated_noise,
+    granularity,
+    whole_gaussian,
+    whole_laplace,
+)
+from attrpriv.noise.kernel import coupled_draw, draw
 
-__all__ = ["GRID_BITS", "MOST_BITS", "add_gaussian", "add_laplace", "correlated_noise", "granularity"]
+__all__ = [
+    "GRID_BITS",
+    "MOST_BITS",
+    "add_gaussian",
+    "add_laplace",
+    "correlated_noise",
+    "coupled_draw",
+    "draw",
+    "granularity",
+    "whole_gaussian",
+    "whole_laplace",
+]

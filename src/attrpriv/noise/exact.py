@@ -51,6 +51,16 @@ def add_laplace(value: Fraction, scale: float) -> Fraction:
     return _on_grid(value, step, int(_laplace(scale / step)(0)))
 
 
+def whole_gaussian(scale: float) -> int:
+    """A draw of the discrete Gaussian on the whole numbers: P(k) proportional to e^(-k^2 / 2 scale^2)."""
+    return int(_gaussian(scale)(0))
+
+
+def whole_laplace(scale: float) -> int:
+    """A draw of the discrete Laplace law on the whole numbers: P(k) proportional to e^(-|k| / scale)."""
+    return int(_laplace(scale)(0))
+
+
 def correlated_noise(factor: Sequence[Sequence[float]], bits: int) -> list[Fraction]:
     """A draw of `factor` times independent standard normals, each on the grid 2^-bits, with no rounding at all.
 

@@ -15,9 +15,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Counts, Gaussian, Groups
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
+from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Share
 from attrpriv.policy.strict_yaml import read_strict
@@ -38,13 +39,17 @@ def _read_assume(value: object) -> object:
 
 def _with_files(value: object, folder: Path) -> object:
     """A list of assumptions, in which each `{file: path}` is replaced by what the file says."""
-    listed = [value] if isinstance(value, Mapping | Gaussian) else value
+    listed = [value] if isinstance(value, Mapping | Assumption) else value
     return [_member(member, folder) for member in listed] if isinstance(listed, list | tuple) else listed
 
 
 def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
+    if isinstance(member, Mapping) and member.get("kind", "gaussian") not in Assumption.kinds:
+        raise PolicyError(f"assume: kind must be one of {', '.join(sorted(Assumption.kinds))}. Got {member['kind']!r}.")
+    if isinstance(member, Mapping) and isinstance(member.get("network"), str):
+        return {**member, "network": str(folder / member["network"])}
     return member
 
 
@@ -59,6 +64,18 @@ def read_assumption(path: Path) -> dict[str, object]:
     if "kind" not in value:
         raise PolicyError(f"{path.name}: must be an assumption with its kind, not a reference to another file. Got none.")
     return value
+
+
+def _kind(value: object) -> str:
+    """A tag in angle brackets, which error paths leave out; a bad kind was refused before."""
+    kind = value.get("kind", "gaussian") if isinstance(value, Mapping) else getattr(value, "kind", "gaussian")
+    return f"<{kind}>"
+
+
+Assumed = Annotated[
+    Annotated[Gaussian, Tag("<gaussian>")] | Annotated[Groups, Tag("<groups>")] | Annotated[Counts, Tag("<counts>")],
+    Discriminator(_kind),
+]
 
 
 def _individuals_form(value: object) -> str:
@@ -86,8 +103,8 @@ class Policy(FrozenModel):
     ] = Field(default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}")
     protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which of their values must look alike")
     assume: Annotated[
-        tuple[Gaussian, ...],
-        BeforeValidator(_read_assume, json_schema_input_type=Gaussian | AssumptionFile | list[Gaussian | AssumptionFile]),
+        tuple[Assumed, ...],
+        BeforeValidator(_read_assume, json_schema_input_type=Assumed | AssumptionFile | list[Assumed | AssumptionFile]),
     ] = Field(default=(), description="what an adversary may believe: one assumption, or a list of which one holds")
     accept_fit_risk: bool = Field(
         default=False, strict=True, description="promise delta plus the risk of a fitted assumption, where that risk is large"

@@ -61,7 +61,7 @@ class Written:
     text: str
 
     def __str__(self) -> str:
-        return f"{quoted(self.column)} is {self.text}"
+        return f"{quoted(self.column)} is {literal(self.text)}"
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,8 @@ def condition_of(node: exp.Expression) -> Condition:
         return Not(condition_of(node.this))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
         return IsNull(_column(node.this))
+    if isinstance(node, exp.Is) and isinstance(node.expression, exp.Literal) and node.expression.is_string:
+        return Written(_column(node.this), str(node.expression.this))
     if isinstance(node, exp.In) and node.expressions and not node.args.get("query"):
         return In(_column(node.this), tuple(_value(item) for item in node.expressions))
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):

@@ -61,6 +61,11 @@ class Query:
         """Whether the statistic is over all rows at once."""
         return self.where is None and self.group_by is None
 
+    @property
+    def whole_table(self) -> bool:
+        """Whether it asks for the number of rows, which is public."""
+        return self.kind == "count" and self.plain
+
     def weight(self, n: int) -> int:
         """The factor by which the statistic exceeds the column's mean: n for a sum, 1 for an average."""
         return n if self.kind == "sum" else 1

@@ -168,10 +168,10 @@ def test_one_cell_for_each_combination() -> None:
     between = {"F~x": (0.1, 0.5), "F~y": (0.1, 0.5), "M ~ x": (0.1, 0.5), "M~y": (0.1, 0.5)}
     found = cells("distribution(g, h)", between, 100)
     assert [str(cell.condition) for cell in found] == [
-        "g is F and h is x",
-        "g is F and h is y",
-        "g is M and h is x",
-        "g is M and h is y",
+        "g is 'F' and h is 'x'",
+        "g is 'F' and h is 'y'",
+        "g is 'M' and h is 'x'",
+        "g is 'M' and h is 'y'",
     ]
 
 
@@ -268,10 +268,18 @@ def test_a_secret_with_cells() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"secret": "share(g = 'F')"}, "share(g = 'F') needs between, and takes neither within nor cases"),
+        ({"secret": "share(g = 'F')"}, "share(g = 'F') needs between: [low, high], within: distance, or both; or cases alone"),
         (
-            {"secret": "share(g = 'F')", "between": (0.1, 0.2), "within": 0.1},
+            {"secret": "distribution(g)", "between": {"F": (0.1, 0.2), "M": (0.8, 0.9)}, "within": 0.1},
             "needs between, and takes neither within nor cases",
+        ),
+        (
+            {"secret": "share(g = 'F')", "between": (0.1, 0.2), "cases": ("< 0.1", ">= 0.1")},
+            "within: distance, or both; or cases alone",
+        ),
+        (
+            {"parameter": "share(g = 'F')", "between": (0.1, 0.2), "within": 0.1},
+            "within: is for a property of this table",
         ),
         ({"parameter": "count(g = 'F')", "between": (1.0, 2.0)}, "a population has a share or a distribution, not a count"),
         ({"secret": "share(g = 'F')", "parameter": "share(g = 'F')", "between": (0.1, 0.2)}, "one of them"),
@@ -286,5 +294,5 @@ def test_bad_secrets(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_a_mean_has_no_cells() -> None:
-    with pytest.raises(QueryError, match="is not a composition"):
+    with pytest.raises(QueryError, match="a view needs between"):
         Secret("mean(x)", between=(0.0, 1.0)).cells(10, {})

@@ -11,7 +11,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.guarantee import GaussianEvidence
-from attrpriv.mechanisms.plan import noise_error, sum_reach
+from attrpriv.mechanisms.accuracy import noise_error, sum_reach
 from attrpriv.noise import granularity
 
 MOMENTS: dict[str, Any] = {

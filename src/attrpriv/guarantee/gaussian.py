@@ -1,20 +1,18 @@
-"""Guarantee and Certificate: what a plan promises, and the numbers that prove it.
+"""The evidence of a Gaussian mechanism: how far apart the outputs' laws are, and every other charge.
 
-A certificate is self-contained: `verify` recomputes the promise from the numbers stored in it, rounding up, and raises
-`CertificateError` if it does not hold. What must never change: a NaN or an infinity anywhere fails the check, and nothing in a
-certificate depends on the table's values.
+What must never change: everything is recomputed from the stored numbers, rounded up; a NaN fails.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from attrpriv.divergences import gaussian_delta_upper, moving_upper
-from attrpriv.errors import CertificateError, UsageError
+from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
 from attrpriv.laws import Cell, MovingCases, parse_cases
 
@@ -197,155 +195,3 @@ def matrix_distance(shifts: Sequence[Sequence[float]], spread: NDArray[np.float6
     gram = b.T @ solved
     largest = float(np.linalg.eigvalsh((gram + gram.T) / 2)[-1])
     return math.sqrt(max(0.0, largest) * (1 + 1e-12) + residue)
-
-
-class LaplaceTerm(FrozenModel):
-    """One average, kept in its bounds, with Laplace noise."""
-
-    column: str
-    sensitivity: float = Field(gt=0)
-    scale: float = Field(gt=0)
-    granularity: float = Field(gt=0)
-
-
-class LaplaceEvidence(FrozenModel):
-    """Pure epsilon by sensitivity: any table against any other."""
-
-    kind: Literal["laplace"] = "laplace"
-    epsilon: float | None = Field(default=None, description="the budget, where it is not the certificate's own")
-    terms: tuple[LaplaceTerm, ...]
-
-    def delta(self, epsilon: float) -> float:
-        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP
-        return 0.0 if spent <= epsilon else 1.0
-
-    def covers(self, column: str, kind: str, scale: float) -> bool:
-        """Whether noise of this kind and scale on this column is what was counted on."""
-        return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
-
-
-class ConstantEvidence(FrozenModel):
-    """The answer is a public number; no row is read."""
-
-    kind: Literal["constant"] = "constant"
-
-    def delta(self, epsilon: float) -> float:
-        return 0.0
-
-
-class ViewCell(FrozenModel):
-    """One cell of a view: how many rows are kept, and the public range of its count.
-
-    For a property of the population: the least share the cell may have, and the chance that fewer rows than `keep` are in it.
-    """
-
-    name: str
-    keep: int = Field(ge=0)
-    low: int = Field(ge=0)
-    high: int = Field(ge=0)
-    share: float | None = Field(default=None, ge=0, le=1)
-    tail: float = Field(default=0.0, ge=0)
-
-
-class ViewEvidence(FrozenModel):
-    """Fixed numbers of rows of each cell: the law of the view does not depend on the counts, where each is large enough."""
-
-    kind: Literal["view"] = "view"
-    n: int = Field(ge=2)
-    cells: tuple[ViewCell, ...] = Field(min_length=1)
-    population: bool = False
-
-    def delta(self, epsilon: float) -> float:
-        possible = sum(cell.low for cell in self.cells) <= self.n <= sum(cell.high for cell in self.cells)
-        if not possible or any(cell.keep > cell.low or cell.low > cell.high for cell in self.cells):
-            return 1.0
-        if not self.population:
-            return 0.0
-        shares = [cell.share for cell in self.cells]
-        if any(share is None for share in shares):
-            return 1.0
-        return math.fsum(binomial_below(self.n, share or 0.0, c.keep) for share, c in zip(shares, self.cells, strict=True))
-
-
-def binomial_below(n: int, share: float, k: int) -> float:
-    """P(Bin(n, share) < k), rounded up."""
-    from scipy.special import betainc
-
-    if k <= 0:
-        return 0.0
-    if k > n:
-        return 1.0
-    # P(Bin(n, p) <= k - 1) = I_{1-p}(n - k + 1, k); 1 - p is rounded up, and the rest covers the library's accuracy.
-    above = min(1.0, math.nextafter(1 - share, 2.0))
-    return min(1.0, float(betainc(n - k + 1, k, above)) * (1 + 1e-9) + 1e-300)
-
-
-Evidence = Annotated[GaussianEvidence | LaplaceEvidence | ConstantEvidence | ViewEvidence, Field(discriminator="kind")]
-
-
-class Certificate(FrozenModel):
-    """The proof of one plan, in numbers."""
-
-    schema_version: Literal[1] = 1
-    epsilon: float = Field(ge=0)
-    delta: float = Field(ge=0, lt=1)
-    evidence: Evidence
-    individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
-    assumes: tuple[str, ...]
-    exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
-    gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
-
-    def verify(self) -> None:
-        """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""
-        reached = self._reached()
-        if not (math.isfinite(reached) and reached <= self.delta):
-            raise CertificateError(
-                f"certificate: epsilon {self.epsilon:g} needs delta {reached:g}, above the promised {self.delta:g}. "
-                "Nothing was released. Please report this (SECURITY.md)."
-            )
-
-    def _reached(self) -> float:
-        """The delta that the stored numbers give; NaN where one of them is not what its field allows."""
-        try:
-            # A copy made with changed numbers has not been validated.
-            stored = type(self).model_validate(self.model_dump(warnings=False))
-            rows = stored.individuals
-            if rows is not None and (rows.epsilon is None or rows.delta(rows.epsilon) > 0):
-                return math.nan
-            return stored.evidence.delta(stored.epsilon)
-        except (ValidationError, UsageError, ArithmeticError):
-            return math.nan
-
-    def covers(self, column: str, kind: str, scale: float) -> bool:
-        """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
-        evidence = self.evidence
-        return isinstance(evidence, GaussianEvidence | LaplaceEvidence) and evidence.covers(column, kind, scale)
-
-    def __str__(self) -> str:
-        lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
-        if isinstance(self.evidence, GaussianEvidence):
-            for check in self.evidence.checks:
-                apart = self.evidence.distance_of(check)
-                lines.append(f"worst for {check.secret}: outputs {apart:.6g} standard deviations apart")
-        if isinstance(self.evidence, GaussianEvidence):
-            lines += [
-                f"worst for {sets.secret}: the mixture's exact law, over {len(sets.cells)} cells of the box"
-                for sets in self.evidence.set_checks
-            ]
-        if self.individuals is not None:
-            lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
-        if not self.exact:
-            lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
-        return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])
-
-
-class Guarantee(FrozenModel):
-    """What is promised, in words."""
-
-    schema_version: Literal[1] = 1
-    kind: Literal["proved", "approximate", "sampled"]
-    statement: str
-    reference: str
-
-    def __str__(self) -> str:
-        return f"{self.statement} ({self.kind}; {self.reference})"

@@ -1,0 +1,243 @@
+"""The counts assumption: rows are independent, and what is counted depends on a row's category of one sensitive column.
+
+    given      for an event (`"stay > 7"`) its probability in each category; for a column its values with theirs
+    network    instead: a Bayesian network over the columns of a record, with a tolerance on each of its probabilities
+    prior      the share of each category, where it is known: for expected errors, for sets of values, and to mix categories
+
+A probability is a number or an interval; Theta is the box of all of them. Several assumptions in a list are a finite Theta.
+What must never change: an interval that comes out of this module contains the truth for every member of Theta.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from attrpriv.assumptions.network import Network, bounds, bounds_given, read_network
+from attrpriv.assumptions.probabilities import Pair, Probability, ValueLaw, require_sum
+from attrpriv.errors import QueryError
+from attrpriv.framework.assumption import Assumption
+from attrpriv.framework.model import Finite, FrozenMap
+from attrpriv.queries.conditions import Condition, Not, columns_of, parse_condition
+from attrpriv.queries.evaluate import Bin, Category, holds_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Bins = Mapping[str, Sequence[float]]
+
+
+def _form(value: object) -> str:
+    return "<values>" if isinstance(value, Mapping | ValueLaw) else "<probability>"
+
+
+GivenLaw = Annotated[Annotated[ValueLaw, Tag("<values>")] | Annotated[Probability, Tag("<probability>")], Discriminator(_form)]
+
+
+def _canonical_events(value: object) -> object:
+    """Events under the text that queries have too."""
+    if not isinstance(value, Mapping):
+        return value
+    return {_canonical(key, laws): laws for key, laws in value.items()}
+
+
+def _canonical(key: object, laws: object) -> object:
+    if not isinstance(key, str) or not isinstance(laws, Mapping) or any(_form(law) == "<values>" for law in laws.values()):
+        return key
+    problem = None
+    try:
+        return str(parse_condition(key))
+    except QueryError as error:
+        problem = str(error)
+    raise ValueError(f"{key}: must be a condition such as stay > 7, or a column with values. {problem}")
+
+
+class Counts(Assumption):
+    """Rows are independent; events and values have given probabilities in each category.
+
+    >>> smokers = Counts(sensitive="smoker", given={"stay > 7": {"yes": 0.4, "no": (0.18, 0.22)}})
+    >>> smokers.event(parse_condition("stay > 7"), {})["no"]
+    (0.18, 0.22)
+    """
+
+    kind: Literal["counts"] = "counts"
+    sensitive: str = Field(description="the sensitive column; numeric ones through bins")
+    given: Annotated[FrozenMap[FrozenMap[GivenLaw]], BeforeValidator(_canonical_events)] = Field(
+        default_factory=dict, description="for each event or column: its law in each category of the sensitive column"
+    )
+    prior: FrozenMap[Probability] = Field(default_factory=dict, description="share of each category: a number or an interval")
+    other: str | None = Field(default=None, description="the category that rows of no named category count as")
+    network: Annotated[Network, BeforeValidator(read_network, json_schema_input_type=str)] | None = Field(
+        default=None, description="instead of given: a BIF file, relative to the policy file"
+    )
+    tolerance: Annotated[Finite, Field(ge=0, lt=1)] | None = Field(
+        default=None, description="with a network: how far each of its probabilities may be off"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Counts:
+        if (self.network is None) == (not self.given):
+            raise ValueError("needs given (probabilities in each category) or network (a BIF file), one of them.")
+        if (self.network is None) != (self.tolerance is None):
+            raise ValueError("tolerance: goes with a network, and is needed there (0 is allowed); given takes intervals.")
+        if self.network is not None and self.sensitive not in self.network.nodes:
+            raise ValueError(f"sensitive: must be a column of the network. Got {self.sensitive}.")
+        if self.network is not None and self.prior:
+            raise ValueError("prior: comes from the network; leave it out.")
+        for name, laws in self.given.items():
+            self._require_laws(name, laws)
+        self._require_prior()
+        return self
+
+    def _require_laws(self, name: str, laws: Mapping[str, Any]) -> None:
+        if len(laws) < 2 or set(laws) != set(self.categories):
+            raise ValueError(f"given.{name}: must have two or more categories, the same for all. Got {', '.join(laws)}.")
+        listed = {law.values if isinstance(law, ValueLaw) else None for law in laws.values()}
+        if len(listed) > 1:
+            raise ValueError(f"given.{name}: every category must list the same values.")
+        if None in listed and self.sensitive in columns_of(parse_condition(name)):
+            raise ValueError(f"given.{name}: the sensitive column itself needs no probability; remove it.")
+        if self.other is not None and self.other not in laws:
+            raise ValueError(f"other: must be one of {', '.join(laws)}. Got {self.other}.")
+
+    def _require_prior(self) -> None:
+        for name in self.prior:
+            if name not in self.categories:
+                raise ValueError(f"prior.{name}: must be one of {', '.join(self.categories)}.")
+        if len(self.prior) == len(self.categories):
+            require_sum(tuple(self.prior.values()))
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The categories of the sensitive column."""
+        if self.network is not None:
+            return self.network.nodes[self.sensitive].states
+        return tuple(next(iter(self.given.values())))
+
+    def shares(self) -> dict[str, Pair]:
+        """The prior share of each category that has one; with all but one known, the last follows."""
+        if self.network is not None:
+            return {name: self._share(self.network, k) for k, name in enumerate(self.categories)}
+        shares = dict(self.prior)
+        lacking = [name for name in self.categories if name not in shares]
+        if shares and len(lacking) == 1:
+            low, high = (math.fsum(pair[k] for pair in shares.values()) for k in (0, 1))
+            shares[lacking[0]] = (max(0.0, 1 - high), max(0.0, 1 - low))
+        return shares
+
+    def _share(self, network: Network, k: int) -> Pair:
+        return bounds(network, (self.sensitive,), _is_state(len(self.categories), k), self.tolerance or 0.0)
+
+    def category(self, name: str, bins: Bins) -> Category:
+        """A category as conditions see it: a bin where the sensitive column has bins, else a value."""
+        return _state(self.sensitive, name, self.categories.index(name), bins)
+
+    def event(self, condition: Condition, bins: Bins) -> dict[str, Pair]:
+        """The probability of an event in each category; QueryError where the assumption does not say it."""
+        read = columns_of(condition)
+        if read == (self.sensitive,):
+            return {name: _certain(holds_for(condition, self.category(name, bins))) for name in self.categories}
+        if self.network is not None:
+            return self._inferred(self.network, condition, bins)
+        for known, turned in ((condition, False), (_negated(condition), True)):
+            laws = self.given.get(str(known))
+            if laws is not None:
+                return {name: _turned(law, turned) for name, law in laws.items() if not isinstance(law, ValueLaw)}
+        if len(read) == 1 and read[0] in self.given:
+            return {name: self._among(law, read[0], condition, bins) for name, law in self.given[read[0]].items()}
+        raise QueryError(f"assume: must give the probability of {condition} in each category. Got {self._known()}.")
+
+    def _among(self, law: Any, column: str, condition: Condition, bins: Bins) -> Pair:
+        """The probability of those of a column's values that satisfy a condition."""
+        inside = [holds_for(condition, _state(column, value, k, bins)) for k, value in enumerate(law.values)]
+        lows, highs = ([pair[end] for pair in law.probabilities] for end in (0, 1))
+        least = math.fsum(low for low, yes in zip(lows, inside, strict=True) if yes)
+        most = math.fsum(high for high, yes in zip(highs, inside, strict=True) if yes)
+        if lows == highs:
+            return _certain(True) if all(inside) else (min(1.0, least), min(1.0, least))
+        others = [math.fsum(p for p, yes in zip(ends, inside, strict=True) if not yes) for ends in (lows, highs)]
+        return max(0.0, least, 1 - others[1]), min(1.0, most, 1 - others[0])
+
+    def values(self, column: str, bins: Bins) -> tuple[tuple[int | float | str, ...], dict[str, tuple[Pair, ...]]]:
+        """The values of a column with their probabilities in each category."""
+        if self.network is not None and column in self.network.nodes and column != self.sensitive:
+            states = self.network.nodes[column].states
+            tests = [_is_state(len(states), k) for k in range(len(states))]
+            laws = {
+                name: tuple(self._bounds(self.network, k, (column,), test) for test in tests)
+                for k, name in enumerate(self.categories)
+            }
+            return states, laws
+        found = self.given.get(column)
+        if found is None or not all(isinstance(law, ValueLaw) for law in found.values()):
+            raise QueryError(f"assume: must give the values of {column} with their probabilities. Got {self._known()}.")
+        values = next(law.values for law in found.values() if isinstance(law, ValueLaw))
+        return values, {name: law.probabilities for name, law in found.items() if isinstance(law, ValueLaw)}
+
+    def _inferred(self, network: Network, condition: Condition, bins: Bins) -> dict[str, Pair]:
+        import numpy as np
+
+        columns = columns_of(condition)
+        for column in columns:
+            if column not in network.nodes:
+                raise QueryError(f"assume: {column} must be a column of the network. Got {', '.join(network.nodes)}.")
+        states = [[_state(column, name, k, bins) for k, name in enumerate(network.nodes[column].states)] for column in columns]
+        event = np.zeros([len(names) for names in states])
+        for index in itertools.product(*(range(len(names)) for names in states)):
+            chosen = {column: states[axis][k] for axis, (column, k) in enumerate(zip(columns, index, strict=True))}
+            event[index] = float(_holds(condition, chosen))
+        return {name: self._bounds(network, k, columns, event) for k, name in enumerate(self.categories)}
+
+    def _bounds(self, network: Network, category: int, columns: Sequence[str], event: NDArray[np.float64]) -> Pair:
+        return bounds_given(network, self.sensitive, category, columns, event, self.tolerance or 0.0)
+
+    def _known(self) -> str:
+        return ", ".join(self.given) or "a network without it"
+
+    def __str__(self) -> str:
+        said = f"a network with tolerance {self.tolerance:g}" if self.network is not None else ", ".join(self.given)
+        return f"counts given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
+
+
+def _state(column: str, name: int | float | str, k: int, bins: Bins) -> Category:
+    if column not in bins:
+        return name
+    edges = bins[column]
+    if k >= len(edges) - 1:
+        raise QueryError(f"bins: {column} needs a bin for each of its states, in order. Got {len(edges) - 1} bin(s).")
+    return Bin(edges[k], edges[k + 1], k == len(edges) - 2)
+
+
+def _holds(condition: Condition, states: Mapping[str, Category]) -> bool:
+    """A condition on several columns, each of which has a state."""
+    from attrpriv.queries.conditions import Join
+
+    if isinstance(condition, Join):
+        parts = [_holds(part, states) for part in condition.parts]
+        return all(parts) if condition.word == "and" else any(parts)
+    if isinstance(condition, Not):
+        return not _holds(condition.part, states)
+    return holds_for(condition, states[condition.column])
+
+
+def _negated(condition: Condition) -> Condition:
+    return condition.part if isinstance(condition, Not) else Not(condition)
+
+
+def _turned(pair: Pair, turned: bool) -> Pair:
+    return (1 - pair[1], 1 - pair[0]) if turned else pair
+
+
+def _certain(holds: bool) -> Pair:
+    return (1.0, 1.0) if holds else (0.0, 0.0)
+
+
+def _is_state(states: int, k: int) -> NDArray[np.float64]:
+    import numpy as np
+
+    return np.asarray(np.arange(states) == k, dtype=np.float64)

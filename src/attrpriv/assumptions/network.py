@@ -1,0 +1,244 @@
+"""A Bayesian network over the columns of a record, and bounds on what it says of an event given a category.
+
+    P(x) = product over columns of table[x_column | its parents]
+
+`tolerance` t: every entry of every table may be off by t (kept within [0, 1]; rows still sum to one). Bounds come from
+eliminating the columns backwards, children before parents: with U the bound so far,
+
+    U(others) = max over rows p with |p - table| <= t, sum p = 1, of  sum over x of p(x) U(x, others)
+
+found exactly by filling the largest U first. The true network is among those over which the maximum runs, whatever row it
+chooses for whatever history, so the bound is never too small; with t = 0 it is the exact probability.
+
+Given a category c, a sensitive column without parents is simply fixed. Otherwise P(E | c) = A/(A + B) with A = P(E and c),
+B = P(not E and c), and A at most, B at least bound it from above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, model_validator
+
+from attrpriv.errors import PolicyError, UsageError
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Tensor = NDArray[np.float64]
+
+_MOST_ENTRIES = 5_000_000
+_SUM_SLACK = 1e-6
+# Covers the rounding of sums and products of a few hundred numbers in [0, 1].
+_ROUNDING = 1e-13
+
+
+class Node(FrozenModel):
+    """One column: its states, its parents, and a row of probabilities for each combination of theirs, the last one fastest."""
+
+    states: tuple[str, ...] = Field(min_length=2)
+    parents: tuple[str, ...] = ()
+    table: tuple[tuple[Finite, ...], ...]
+
+
+class Network(FrozenModel):
+    """Columns in an order in which parents come before children."""
+
+    nodes: FrozenMap[Node]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Network:
+        seen: dict[str, int] = {}
+        for name, node in self.nodes.items():
+            unknown = [parent for parent in node.parents if parent not in seen]
+            if unknown:
+                raise ValueError(f"{name}: parents must come before their children. Got {unknown[0]}.")
+            _require_table(name, node, math.prod(seen[parent] for parent in node.parents))
+            seen[name] = len(node.states)
+        return self
+
+    def array(self, name: str) -> Tensor:
+        """The table of a column, one axis for each parent and the last one for the column itself."""
+        import numpy as np
+
+        node = self.nodes[name]
+        shape = [len(self.nodes[parent].states) for parent in node.parents]
+        return np.array(node.table, dtype=np.float64).reshape(*shape, len(node.states))
+
+
+def _require_table(name: str, node: Node, rows: int) -> None:
+    if len(node.table) != rows or any(len(row) != len(node.states) for row in node.table):
+        raise ValueError(f"{name}: its table needs {rows} row(s) of {len(node.states)} probabilities.")
+    for row in node.table:
+        if any(not 0 <= p <= 1 for p in row):
+            raise ValueError(f"{name}: probabilities must be between 0 and 1. Got {list(row)}.")
+        off = math.fsum(row) - 1
+        if abs(off) > _SUM_SLACK:
+            raise ValueError(f"{name}: each row of its table must sum to 1. Got a row that is off by {off:+.3g}.")
+
+
+def read_network(source: object) -> object:
+    """A network from a BIF file's path, from a pyagrum network, or as it is."""
+    if isinstance(source, Network | Mapping):
+        return source
+    gum = _pyagrum()
+    if isinstance(source, str | Path):
+        net = _load(gum, Path(source))
+    elif isinstance(source, gum.BayesNet):
+        net = source
+    else:
+        raise ValueError(f"must be the path of a BIF file or a pyagrum network. Got a {type(source).__name__}.")
+    return Network(nodes={net.variable(k).name(): _node(net, k) for k in net.topologicalOrder()})
+
+
+def _pyagrum() -> Any:
+    found = None
+    try:
+        import pyagrum
+
+        found = pyagrum
+    except ImportError:
+        pass
+    if found is None:
+        raise UsageError("network: needs the package pyagrum. Install it with pip install 'attrpriv[networks]'.")
+    return found
+
+
+def _load(gum: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
+    net = None
+    try:
+        net = gum.loadBN(str(path))
+    except Exception:
+        net = None
+    if net is None:
+        raise PolicyError(f"network: must be a network without cycles in BIF. Got {path.name}, which cannot be read.")
+    return net
+
+
+def _node(net: Any, k: int) -> Node:
+    """pyagrum keeps the column first among a table's variables, and numpy's axes in the reverse order."""
+    import numpy as np
+
+    tensor = net.cpt(k)
+    names = list(tensor.names)
+    parents = tuple(sorted(names[1:], key=lambda name: net.topologicalOrder().index(net.idFromName(name))))
+    values = np.asarray(tensor.toarray(), dtype=np.float64)
+    axes = list(reversed(names)) if values.ndim == len(names) else names
+    ordered = np.transpose(values, [axes.index(name) for name in (*parents, names[0])])
+    variable = net.variable(k)
+    rows = ordered.reshape(-1, ordered.shape[-1])
+    return Node(
+        states=tuple(variable.label(state) for state in range(variable.domainSize())),
+        parents=parents,
+        table=tuple(tuple(float(p) for p in row) for row in rows),
+    )
+
+
+def bounds(network: Network, columns: Sequence[str], event: Tensor, t: float) -> tuple[float, float]:
+    """The least and the largest P(event) over all networks within the tolerance."""
+    inside = Bound(tuple(columns), event)
+    low, high = (_extreme(network, inside, t, None, largest=largest) for largest in (False, True))
+    slack = _ROUNDING if t else 0.0
+    return max(0.0, low - slack), min(1.0, high + slack)
+
+
+def bounds_given(
+    network: Network, sensitive: str, category: int, columns: Sequence[str], event: Tensor, t: float
+) -> tuple[float, float]:
+    """The least and the largest P(event | sensitive = category) over all networks within the tolerance.
+
+    `event` is 1 for the combinations of states of `columns` that belong to the event, and 0 for the others.
+    """
+    inside, outside = Bound(tuple(columns), event), Bound(tuple(columns), 1 - event)
+    if not network.nodes[sensitive].parents:
+        given = [bound.at(sensitive, category) for bound in (inside, outside)]
+        low, high = (_extreme(network, given[0], t, sensitive, largest=largest) for largest in (False, True))
+    else:
+        given = [bound.only(sensitive, category, len(network.nodes[sensitive].states)) for bound in (inside, outside)]
+        most = [_extreme(network, bound, t, None, largest=True) for bound in given]
+        least = [_extreme(network, bound, t, None, largest=False) for bound in given]
+        if not min(most[0] + least[1], least[0] + most[1]) > 0:
+            raise ValueError(f"network: {network.nodes[sensitive].states[category]} of {sensitive} must be possible.")
+        low, high = least[0] / (least[0] + most[1]), most[0] / (most[0] + least[1])
+    slack = _ROUNDING if t else 0.0
+    return max(0.0, low - slack), min(1.0, high + slack)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A function of the states of some columns."""
+
+    columns: tuple[str, ...]
+    values: Tensor
+
+    def at(self, column: str, state: int) -> Bound:
+        """The same with one column's state known."""
+        import numpy as np
+
+        if column not in self.columns:
+            return self
+        k = self.columns.index(column)
+        return Bound(self.columns[:k] + self.columns[k + 1 :], np.asarray(self.values.take(state, axis=k)))
+
+    def only(self, column: str, state: int, states: int) -> Bound:
+        """The same where the column has this state, and 0 elsewhere."""
+        import numpy as np
+
+        whole = self if column in self.columns else Bound((*self.columns, column), np.stack([self.values] * states, axis=-1))
+        k = whole.columns.index(column)
+        shape = [1] * len(whole.columns)
+        shape[k] = states
+        return Bound(whole.columns, whole.values * (np.arange(states) == state).reshape(shape))
+
+
+def _extreme(network: Network, bound: Bound, t: float, known: str | None, *, largest: bool) -> float:
+    """The largest (or least) expectation of the bound, one column eliminated after the other."""
+    for name in reversed(list(network.nodes)):
+        if name in bound.columns and name != known:
+            bound = _eliminated(network, bound, name, t, largest=largest)
+    if bound.columns:
+        raise ValueError(f"network: {bound.columns[0]} is not one of its columns.")
+    return float(bound.values)
+
+
+def _eliminated(network: Network, bound: Bound, name: str, t: float, *, largest: bool) -> Bound:
+    import numpy as np
+
+    parents = network.nodes[name].parents
+    others = tuple(dict.fromkeys((*(c for c in bound.columns if c != name), *parents)))
+    sizes = [len(network.nodes[column].states) for column in (*others, name)]
+    if math.prod(sizes) > _MOST_ENTRIES:
+        raise ValueError(f"network: a table over {', '.join((*others, name))} is too large. Ask for fewer columns at once.")
+    values = np.broadcast_to(_spread(bound.values, bound.columns, (*others, name)), sizes)
+    table = np.broadcast_to(_spread(network.array(name), (*parents, name), (*others, name)), sizes)
+    if t == 0:
+        return Bound(others, np.asarray((values * table).sum(axis=-1)))
+    return Bound(others, _best_rows(values, np.maximum(0.0, table - t), np.minimum(1.0, table + t), largest=largest))
+
+
+def _spread(values: Tensor, columns: Sequence[str], target: Sequence[str]) -> Tensor:
+    """The values with their axes in the target's order, and an axis of length 1 for each column they lack."""
+    import numpy as np
+
+    order = [columns.index(column) for column in target if column in columns]
+    shape = [values.shape[columns.index(column)] if column in columns else 1 for column in target]
+    return np.transpose(values, order).reshape(shape)
+
+
+def _best_rows(values: Tensor, low: Tensor, high: Tensor, *, largest: bool) -> Tensor:
+    """max (or min) of sum p u over low <= p <= high, sum p = 1: fill the largest (or least) u first."""
+    import numpy as np
+
+    order = np.argsort(-values if largest else values, axis=-1, kind="stable")
+    u, floor, room = (np.take_along_axis(part, order, axis=-1) for part in (values, low, high - low))
+    left = 1 - floor.sum(axis=-1, keepdims=True)
+    before = np.cumsum(room, axis=-1) - room
+    return np.asarray((u * (floor + np.clip(left - before, 0.0, room))).sum(axis=-1))

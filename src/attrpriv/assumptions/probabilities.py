@@ -1,0 +1,88 @@
+"""Probabilities as numbers or intervals, and the laws of a row's values, as a policy writes them.
+
+What must never change: every probability is kept as an interval [low, high] in [0, 1]; a number is an interval of width 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from attrpriv.framework.model import Finite, FrozenModel
+
+Pair = tuple[float, float]
+# How far probabilities written as decimal fractions may be from summing to one.
+SUM_SLACK = 1e-9
+
+
+def _read(value: Any) -> Pair:
+    low, high = value if isinstance(value, list | tuple) and len(value) == 2 else (value, value)
+    for end in (low, high):
+        if isinstance(end, bool) or not isinstance(end, int | float):
+            raise ValueError(f"must be a probability or an interval [low, high]. Got {value!r}.")
+        if not 0 <= end <= 1:
+            raise ValueError(f"probabilities must be between 0 and 1. Got {end!r}.")
+    if low > high:
+        raise ValueError(f"the low end must not be above the high end. Got [{low:g}, {high:g}].")
+    return float(low), float(high)
+
+
+def _write(pair: Pair) -> float | list[float]:
+    return pair[0] if pair[0] == pair[1] else list(pair)
+
+
+Probability = Annotated[
+    tuple[Finite, Finite],
+    BeforeValidator(_read, json_schema_input_type=float | tuple[float, float]),
+    PlainSerializer(_write, return_type=Any),
+]
+
+
+class ValueLaw(FrozenModel):
+    """The values that a row can have, with their probabilities."""
+
+    values: tuple[int | float | str, ...] = Field(min_length=2, description="numbers, or names of categories")
+    probabilities: tuple[Probability, ...] = Field(description="of each value: a number or an interval")
+
+    @model_validator(mode="after")
+    def _whole(self) -> ValueLaw:
+        if len(self.values) != len(self.probabilities):
+            raise ValueError(f"needs a probability for each value. Got {len(self.values)} and {len(self.probabilities)}.")
+        if len({str(value) for value in self.values}) != len(self.values):
+            raise ValueError(f"values must be different. Got {list(self.values)}.")
+        if len({isinstance(value, str) for value in self.values}) > 1:
+            raise ValueError(f"values must be all numbers or all names. Got {list(self.values)}.")
+        require_sum(self.probabilities)
+        return self
+
+
+def require_sum(probabilities: tuple[Pair, ...]) -> None:
+    """Raise ValueError where no choice within the intervals sums to one; say by how much."""
+    low, high = math.fsum(pair[0] for pair in probabilities), math.fsum(pair[1] for pair in probabilities)
+    if low > 1 + SUM_SLACK or high < 1 - SUM_SLACK:
+        off = low - 1 if low > 1 else high - 1
+        raise ValueError(f"probabilities must sum to 1. Got a sum of {low if off > 0 else high:.10g}, off by {off:+.3g}.")
+
+
+def weighted(weights: Mapping[str, Pair], laws: Mapping[str, tuple[Pair, ...]]) -> tuple[Pair, ...]:
+    """The law of a row that is in one of several categories: their average where the weights are numbers, else their hull."""
+    names = list(laws)
+    total = math.fsum(weights[name][0] for name in names) if all(name in weights for name in names) else 0.0
+    if len(names) == 1:
+        return laws[names[0]]
+    if not total > 0 or any(weights[name][0] != weights[name][1] for name in names):
+        return tuple((min(law[k][0] for law in laws.values()), max(law[k][1] for law in laws.values())) for k in _sizes(laws))
+    return tuple(
+        (
+            min(1.0, math.fsum(weights[name][0] * laws[name][k][0] for name in names) / total),
+            min(1.0, math.fsum(weights[name][0] * laws[name][k][1] for name in names) / total),
+        )
+        for k in _sizes(laws)
+    )
+
+
+def _sizes(laws: Mapping[str, tuple[Pair, ...]]) -> range:
+    return range(len(next(iter(laws.values()))))

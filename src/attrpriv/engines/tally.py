@@ -1,0 +1,107 @@
+"""Counting rows: how many satisfy each of some conditions, as part of the one pass over a table.
+
+A missing entry is first replaced by the policy's public value, where there is one, and a number is clipped to its bounds; NaN
+counts as missing. A condition that meets a missing entry does not hold, as in SQL.
+
+What must never change: every row has exactly one category, and one cell where the cells must be complete; otherwise there is an
+announced failure with a fixed text, which names columns and never a value. The counts are private.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any
+
+from attrpriv.engines.conditions import check_condition, holds
+from attrpriv.engines.tables import Source, shown_name
+from attrpriv.errors import DataError
+from attrpriv.queries.conditions import Condition, columns_of
+
+UNKNOWN_CATEGORY = (
+    "data: every row must have a category, and a value, that the assumption knows. Columns read: {columns}. Got a row that has "
+    "not. Name the value in the assumption, a public value under `missing`, or a category `other` for all rows of no other."
+)
+
+
+@dataclass(frozen=True)
+class TallyRead:
+    """Conditions to count. One category may be None: all rows of no other."""
+
+    cells: tuple[Condition, ...]
+    complete: bool
+    categories: tuple[Condition | None, ...]
+    fill: Mapping[str, float] = field(default_factory=dict)
+    clip: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the conditions read."""
+        read = [column for condition in self._conditions for column in columns_of(condition)]
+        return tuple(dict.fromkeys(read))
+
+    @property
+    def _conditions(self) -> tuple[Condition, ...]:
+        return (*self.cells, *(category for category in self.categories if category is not None))
+
+    def check(self, columns: Mapping[str, str]) -> None:
+        """Raise DataError, from the schema alone, where a condition cannot be evaluated."""
+        for condition in self._conditions:
+            check_condition(columns, condition)
+
+
+@dataclass(frozen=True)
+class Tallied:
+    """How many rows are in each cell and in each category. Private."""
+
+    cells: tuple[int, ...] = field(repr=False)
+    categories: tuple[int, ...] = field(repr=False)
+
+
+def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
+    """The counts, as columns of the one aggregate query."""
+    columns = _prepared(source, read)
+    named = [category for category in read.categories if category is not None]
+    known = [holds(columns, category) for category in named]
+    other = ~reduce(operator.or_, known) if known else None
+    position = iter(known)
+    categories = [other if category is None else next(position) for category in read.categories]
+    cells = [holds(columns, cell) for cell in read.cells]
+    wanted = {f"cell_{k}": cell for k, cell in enumerate(cells)} | {f"group_{k}": one for k, one in enumerate(categories)}
+    return {name: condition.cast("int64").sum().fill_null(0) for name, condition in wanted.items()}
+
+
+def _prepared(source: Source, read: TallyRead) -> dict[str, Any]:
+    """The columns, with missing entries filled and numbers clipped."""
+    changed = {}
+    for name in read.columns:
+        column, kind = source.table[name], source.columns[name]
+        if kind == "float":
+            column = column.cast("float64")
+            column = column.isnan().ifelse(None, column)
+        if name in read.fill and kind not in ("text", "boolean"):
+            column = column.fill_null(_whole(read.fill[name]))
+        if name in read.clip and kind in ("float", "integer", "decimal"):
+            column = column.clip(*map(_whole, read.clip[name]))
+        changed[name] = column
+    return changed
+
+
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else value
+
+
+def tallied(row: Mapping[str, Any], rows: int, read: TallyRead) -> Tallied | None:
+    """The counts, or None where some row has no category, or no cell though it must have one."""
+    cells = tuple(int(row[f"cell_{k}"]) for k in range(len(read.cells)))
+    categories = tuple(int(row[f"group_{k}"]) for k in range(len(read.categories)))
+    if (read.categories and sum(categories) != rows) or (read.complete and sum(cells) != rows):
+        return None
+    return Tallied(cells, categories)
+
+
+def unknown_category(reads: Sequence[str]) -> DataError:
+    """The announced failure."""
+    return DataError(UNKNOWN_CATEGORY.format(columns=", ".join(map(shown_name, reads))))

@@ -1,0 +1,33 @@
+"""Guarantee and Certificate: what a plan promises, and the numbers that prove it.
+
+A certificate is self-contained: `verify` recomputes the promise from the numbers stored in it, rounding up, and raises
+`CertificateError` if it does not hold. One module for each kind of evidence. What must never change: a NaN or an infinity
+anywhere fails the check, and nothing in a certificate depends on the table's values.
+"""
+
+from attrpriv.guarantee.certificate import Certificate, Guarantee
+from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
+from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.guarantee.view import ViewCell, ViewEvidence
+
+__all__ = [
+    "CasesCheck",
+    "Certificate",
+    "ConstantEvidence",
+    "CountCheck",
+    "CountDirectEvidence",
+    "CountLaplaceEvidence",
+    "CouplingEvidence",
+    "GaussianCheck",
+    "GaussianEvidence",
+    "Guarantee",
+    "KernelEvidence",
+    "LaplaceEvidence",
+    "LaplaceTerm",
+    "ViewCell",
+    "ViewEvidence",
+    "WassersteinEvidence",
+    "matrix_distance",
+]

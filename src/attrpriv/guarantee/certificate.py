@@ -1,0 +1,97 @@
+"""Certificate: the proof of a plan, in numbers; and Guarantee: the same in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from attrpriv.errors import CertificateError, UsageError
+from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.guarantee.gaussian import GaussianEvidence
+from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
+from attrpriv.guarantee.view import ViewEvidence
+
+Evidence = Annotated[
+    GaussianEvidence
+    | LaplaceEvidence
+    | ConstantEvidence
+    | ViewEvidence
+    | CountLaplaceEvidence
+    | CountDirectEvidence
+    | WassersteinEvidence
+    | KernelEvidence
+    | CouplingEvidence,
+    Field(discriminator="kind"),
+]
+
+
+class Certificate(FrozenModel):
+    """The proof of one plan, in numbers."""
+
+    schema_version: Literal[1] = 1
+    epsilon: float = Field(ge=0)
+    delta: float = Field(ge=0, lt=1)
+    evidence: Evidence
+    individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
+    assumes: tuple[str, ...]
+    exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
+    gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
+
+    def verify(self) -> None:
+        """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""
+        reached = self._reached()
+        if not (math.isfinite(reached) and reached <= self.delta):
+            raise CertificateError(
+                f"certificate: epsilon {self.epsilon:g} needs delta {reached:g}, above the promised {self.delta:g}. "
+                "Nothing was released. Please report this (SECURITY.md)."
+            )
+
+    def _reached(self) -> float:
+        """The delta that the stored numbers give; NaN where one of them is not what its field allows."""
+        try:
+            # A copy made with changed numbers has not been validated.
+            stored = type(self).model_validate(self.model_dump(warnings=False))
+            rows = stored.individuals
+            if rows is not None and (rows.epsilon is None or rows.delta(rows.epsilon) > 0):
+                return math.nan
+            return stored.evidence.delta(stored.epsilon)
+        except (ValidationError, UsageError, ArithmeticError):
+            return math.nan
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
+        evidence = self.evidence
+        return isinstance(evidence, GaussianEvidence | LaplaceEvidence) and evidence.covers(column, kind, scale)
+
+    def __str__(self) -> str:
+        lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
+        if isinstance(self.evidence, GaussianEvidence):
+            for check in self.evidence.checks:
+                apart = self.evidence.distance_of(check)
+                lines.append(f"worst for {check.secret}: outputs {apart:.6g} standard deviations apart")
+        if isinstance(self.evidence, GaussianEvidence):
+            lines += [
+                f"worst for {sets.secret}: the mixture's exact law, over {len(sets.cells)} cells of the box"
+                for sets in self.evidence.set_checks
+            ]
+        if self.individuals is not None:
+            lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
+        if not self.exact:
+            lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
+        return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])
+
+
+class Guarantee(FrozenModel):
+    """What is promised, in words."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["proved", "approximate", "sampled"]
+    statement: str
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.statement} ({self.kind}; {self.reference})"

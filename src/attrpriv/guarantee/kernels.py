@@ -1,0 +1,56 @@
+"""The evidence of the `optimal` mechanism: whole-number weights, and the law of a row that they were made for.
+
+| evidence | what is drawn |
+|---|---|
+| `KernelEvidence` | o with weights[f][o], f the count: sees the statistic alone |
+| `CouplingEvidence` | the monotone coupling of sources[a] and targets[a] at f: reads the secret a too |
+
+What must never change: the loss is recomputed from these weights, in whole numbers, and these weights are what is drawn from.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from attrpriv.calibration.coupling import coupling_loss_upper
+from attrpriv.calibration.kernel import kernel_loss_upper
+from attrpriv.framework.model import FrozenModel
+from attrpriv.laws.records import CountPairs, RecordLaws
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+class KernelEvidence(FrozenModel):
+    """A kernel that sees F alone; `corner` covers every law of the rows within the intervals."""
+
+    kind: Literal["kernel"] = "kernel"
+    secret: str
+    records: RecordLaws
+    pairs: CountPairs
+    family: Literal["counts", "corner"]
+    start: int
+    weights: Rows = Field(min_length=1)
+
+    def delta(self, epsilon: float) -> float:
+        """The weights are compared with the laws at every output, so that pure epsilon is all or nothing."""
+        if self.family == "counts" and not self.records.exact:
+            return 1.0
+        return 0.0 if kernel_loss_upper(self.weights, self.records, self.pairs, self.family) <= epsilon else 1.0
+
+
+class CouplingEvidence(FrozenModel):
+    """A mechanism that reads the secret, for one law of the rows."""
+
+    kind: Literal["coupling"] = "coupling"
+    secret: str
+    records: RecordLaws
+    pairs: CountPairs
+    start: int
+    sources: Rows = Field(min_length=1)
+    targets: Rows = Field(min_length=1)
+
+    def delta(self, epsilon: float) -> float:
+        loss = coupling_loss_upper(self.sources, self.targets, self.records, self.pairs)
+        return 0.0 if loss <= epsilon else 1.0

@@ -1,0 +1,46 @@
+"""The evidence of mechanisms that assume nothing of the rows' law: Laplace noise by sensitivity, and a public constant."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from attrpriv.framework.model import FrozenModel
+
+# Covers the rounding of the sums below, on the private side.
+_ROUND_UP = 1 + 1e-12
+
+
+class LaplaceTerm(FrozenModel):
+    """One average, kept in its bounds, with Laplace noise."""
+
+    column: str
+    sensitivity: float = Field(gt=0)
+    scale: float = Field(gt=0)
+    granularity: float = Field(gt=0)
+
+
+class LaplaceEvidence(FrozenModel):
+    """Pure epsilon by sensitivity: any table against any other."""
+
+    kind: Literal["laplace"] = "laplace"
+    epsilon: float | None = Field(default=None, description="the budget, where it is not the certificate's own")
+    terms: tuple[LaplaceTerm, ...]
+
+    def delta(self, epsilon: float) -> float:
+        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP
+        return 0.0 if spent <= epsilon else 1.0
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column is what was counted on."""
+        return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
+
+
+class ConstantEvidence(FrozenModel):
+    """The answer is a public number; no row is read."""
+
+    kind: Literal["constant"] = "constant"
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0

@@ -1,0 +1,160 @@
+"""An average of a column that is normal within each category of a sensitive one, and which counts of rows must look alike.
+
+    F = mean of n rows;   a row of category c adds a draw of N(m_c, v_c);   a rows are in the secret's categories, n - a are not
+
+| symbol | here |
+|---|---|
+| n | `n`, the number of rows, public |
+| a | how many rows are in the secret's categories: the secret, known to lie in [`low`, `high`] |
+| pairs | (a, b) in that range at most d = `apart` apart |
+| m_c, sqrt(v_c) | `members`, `rest`: stated mean and sd of each category inside and outside of the secret's set |
+| t, r | `mean_tolerance` (in sds of the category, at their largest), `sd_tolerance` (relative) |
+| K | `known`, how many rows an adversary may know |
+
+Rows are independent. Given the categories of all rows F is normal. Two tables whose counts are d apart differ in the categories
+of d rows, so for every theta in the box and all categories (proof: docs/theory/groups.md)
+
+    |difference of means|      <= gap    = d/n max over i inside, j outside of |m_i - m_j| + t (sd_i + sd_j)
+    smaller variance           >= floor  = least over a of (a v_in + (n - a) v_out - K max(v_in, v_out))/n^2
+    difference of variances    in spread = d/n^2 [least, largest |v_i - v_j|]        (from 0 where the intervals overlap)
+
+v_in, v_out are the least variances inside and outside. With one category on each side and no tolerance all three are attained.
+
+What must never change: the numbers are exact fractions until they are rounded, each to its private side.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from attrpriv.errors import RefusedError, UsageError
+
+MeanSd = tuple[float, float]
+# Beyond this the squares leave the range of floats.
+_LARGEST = 1e100
+
+
+@dataclass(frozen=True)
+class GroupCase:
+    """Everything that the promise about one average depends on; plain numbers, so that a certificate can hold it.
+
+    >>> case = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0),), rest=((42.0, 12.0),))
+    >>> round(case.gap, 6), round(case.least_variance, 6), [round(end, 6) for end in case.spread], case.exact
+    (0.9, 1.348, [0.0345, 0.0345], True)
+    """
+
+    n: int
+    low: int
+    high: int
+    apart: int
+    members: tuple[MeanSd, ...]
+    rest: tuple[MeanSd, ...]
+    mean_tolerance: float = 0.0
+    sd_tolerance: float = 0.0
+    known: int = 0
+
+    def __post_init__(self) -> None:
+        if not (self.n >= 1 and 0 <= self.low <= self.high <= self.n):
+            raise UsageError(f"counts: must be in order between 0 and n. Got [{self.low}, {self.high}] of {self.n}.")
+        if not 1 <= self.apart <= self.high - self.low:
+            raise UsageError(f"apart: must be from 1 to {self.high - self.low}. Got {self.apart}.")
+        if not 0 <= self.known < self.n:
+            raise UsageError(f"known: must be a number of rows below {self.n}. Got {self.known}.")
+        if not (math.isfinite(self.mean_tolerance) and 0 <= self.mean_tolerance < _LARGEST and 0 <= self.sd_tolerance < 1):
+            raise UsageError(
+                f"tolerance: needs mean at least 0 and sd in [0, 1). Got {self.mean_tolerance}, {self.sd_tolerance}."
+            )
+        if not (self.members and self.rest):
+            raise UsageError("categories: needs one or more inside and outside of the secret's set.")
+        for mean, sd in (*self.members, *self.rest):
+            if not (abs(mean) < _LARGEST and 1 / _LARGEST < sd < _LARGEST):
+                raise UsageError(f"categories: needs finite means and positive sds. Got {mean}, {sd}.")
+
+    @property
+    def exact(self) -> bool:
+        """Whether the bounds are attained, so that no smaller noise of this kind would do."""
+        stated = self.mean_tolerance == self.sd_tolerance == 0
+        return stated and len(self.members) == len(self.rest) == 1 and self.known == 0
+
+    @property
+    def gap(self) -> float:
+        """The largest difference of two means that must look alike, from above."""
+        reach = Fraction(self.mean_tolerance) * (1 + Fraction(self.sd_tolerance))
+        widest = max(
+            abs(Fraction(m) - Fraction(o)) + reach * (Fraction(s) + Fraction(t)) for m, s in self.members for o, t in self.rest
+        )
+        return upward(widest * self.apart / self.n)
+
+    @property
+    def least_variance(self) -> float:
+        """The variance that F surely has by itself, from below; a refusal where known rows leave none."""
+        inside, outside = self._least(self.members), self._least(self.rest)
+        least = min(a * inside + (self.n - a) * outside for a in (self.low, self.high)) - self.known * max(inside, outside)
+        return self._left(least)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Between which ends the difference of two variances lies, outward."""
+        low, high = self._row_spread
+        unit = Fraction(self.apart, self.n**2)
+        return downward(low * unit), upward(high * unit)
+
+    @property
+    def most_variance(self) -> float:
+        """The largest variance that F can have by itself, from above; what equalising brings every table to."""
+        inside, outside = self._most(self.members), self._most(self.rest)
+        most = max(a * inside + (self.n - a) * outside for a in (self.low, self.high))
+        return upward(most / self.n**2)
+
+    @property
+    def equal_variance(self) -> float:
+        """What an adversary who knows rows is left with after equalising, from below."""
+        largest = max(self._most(self.members), self._most(self.rest))
+        return self._left(Fraction(self.most_variance) * self.n**2 - self.known * largest)
+
+    @property
+    def equal_spread(self) -> float:
+        """How far variances can differ after equalising, from above: a row whose value alone is known may be of either kind."""
+        return upward(self._row_spread[1] * min(self.apart, self.known) / self.n**2)
+
+    @property
+    def _row_spread(self) -> tuple[Fraction, Fraction]:
+        """The least and the largest |v_i - v_j| of a row inside and a row outside."""
+        ends = (
+            self._least(self.members) - self._most(self.rest),
+            self._most(self.members) - self._least(self.rest),
+        )
+        low = Fraction(0) if ends[0] <= 0 <= ends[1] else min(map(abs, ends))
+        return low, max(map(abs, ends))
+
+    def _least(self, categories: tuple[MeanSd, ...]) -> Fraction:
+        return (min(Fraction(sd) for _, sd in categories) * (1 - Fraction(self.sd_tolerance))) ** 2
+
+    def _most(self, categories: tuple[MeanSd, ...]) -> Fraction:
+        return (max(Fraction(sd) for _, sd in categories) * (1 + Fraction(self.sd_tolerance))) ** 2
+
+    def _left(self, total: Fraction) -> float:
+        if not total > 0:
+            raise RefusedError(
+                f"known_rows: an adversary who knows {self.known} of {self.n} rows may know all of the variation that noise "
+                "could be spared for. Declare fewer known rows."
+            )
+        return downward(total / self.n**2)
+
+
+def upward(value: Fraction) -> float:
+    """The least float that is at least this.
+
+    >>> upward(Fraction(1, 10)) == 0.1, Fraction(upward(Fraction(1, 3))) >= Fraction(1, 3)
+    (True, True)
+    """
+    near = float(value)
+    return near if Fraction(near) >= value else math.nextafter(near, math.inf)
+
+
+def downward(value: Fraction) -> float:
+    """The largest float that is at most this."""
+    near = float(value)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)

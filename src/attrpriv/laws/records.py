@@ -1,0 +1,113 @@
+r"""What one row adds to a counted statistic, and which counts of rows must look alike.
+
+    F = sum over rows of a whole number;   a row in the secret's category adds a draw of `member`, any other a draw of `rest`
+
+| symbol | here |
+|---|---|
+| n | `CountPairs.n`, the number of rows, public |
+| a | how many rows are in the secret's category: the secret, known to lie in [low, high] |
+| pairs | (a, b) in that range at most `apart` apart |
+| P(value) | an interval [low, high] for each value; a single number is an interval of width 0 |
+
+Rows are independent given their category. Theta is the box of all laws whose probabilities lie in the intervals (and sum to 1),
+the same `member` and the same `rest` for all rows. The number of events among n rows has values (0, 1).
+
+A population's share phi in [low, high] is the same thing with other words: a row of the population is a draw of
+phi member + (1 - phi) rest, hence a mixture of the laws at the two ends, so F given phi is a mixture over k of "k rows drawn at
+the high end, n - k at the low end". By joint convexity it is enough to hide k in 0..n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attrpriv.errors import UsageError
+
+Interval01 = tuple[float, float]
+# How far probabilities written as decimal fractions may be from summing to one.
+SUM_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class RecordLaws:
+    """The law of one row's contribution, in the secret's category and outside of it.
+
+    >>> RecordLaws.event(0.4, 0.6).exact
+    True
+    """
+
+    values: tuple[int, ...]
+    member: tuple[Interval01, ...]
+    rest: tuple[Interval01, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.values) < 2 or any(a >= b for a, b in zip(self.values, self.values[1:], strict=False)):
+            raise UsageError(f"values: must be two or more whole numbers in increasing order. Got {list(self.values)}.")
+        for name, law in (("member", self.member), ("rest", self.rest)):
+            _require_law(name, law, len(self.values))
+
+    @staticmethod
+    def event(member: float | Interval01, rest: float | Interval01) -> RecordLaws:
+        """A row counts 1 with this probability and 0 otherwise."""
+        return RecordLaws((0, 1), _both(member), _both(rest))
+
+    @property
+    def exact(self) -> bool:
+        """Whether Theta is a single pair of laws."""
+        return all(low == high for low, high in (*self.member, *self.rest))
+
+    @property
+    def binary(self) -> bool:
+        """Whether a row adds 0 or 1."""
+        return self.values == (0, 1)
+
+    @property
+    def hull(self) -> Interval01:
+        """Of an event: the least and the largest probability that any row can have."""
+        if not self.binary:
+            raise UsageError("hull: only an event has one probability a row.")
+        return min(self.member[1][0], self.rest[1][0]), max(self.member[1][1], self.rest[1][1])
+
+    @property
+    def width(self) -> int:
+        """How far one row can move the statistic."""
+        return self.values[-1] - self.values[0]
+
+
+@dataclass(frozen=True)
+class CountPairs:
+    """Counts a, b in [low, high] of n rows with |a - b| <= apart must look alike."""
+
+    n: int
+    low: int
+    high: int
+    apart: int
+
+    def __post_init__(self) -> None:
+        if not (self.n >= 1 and 0 <= self.low <= self.high <= self.n):
+            raise UsageError(f"counts: must be in order between 0 and n. Got [{self.low}, {self.high}] of {self.n}.")
+        if not 1 <= self.apart <= self.high - self.low:
+            raise UsageError(f"apart: must be from 1 to {self.high - self.low}. Got {self.apart}.")
+
+    @staticmethod
+    def all_of(n: int) -> CountPairs:
+        """Every two counts of n rows."""
+        return CountPairs(n, 0, n, n)
+
+
+def _both(p: float | Interval01) -> tuple[Interval01, Interval01]:
+    low, high = p if isinstance(p, tuple) else (p, p)
+    return (1 - high, 1 - low), (low, high)
+
+
+def _require_law(name: str, law: Sequence[Interval01], size: int) -> None:
+    if len(law) != size:
+        raise UsageError(f"{name}: must have one probability for each of {size} values. Got {len(law)}.")
+    for low, high in law:
+        if not (math.isfinite(low) and math.isfinite(high) and 0 <= low <= high <= 1):
+            raise UsageError(f"{name}: probabilities must be intervals in [0, 1]. Got [{low}, {high}].")
+    if math.fsum(low for low, _ in law) > 1 + SUM_SLACK or math.fsum(high for _, high in law) < 1 - SUM_SLACK:
+        total = math.fsum(low for low, _ in law), math.fsum(high for _, high in law)
+        raise UsageError(f"{name}: probabilities must be able to sum to 1. Got sums from {total[0]:.12g} to {total[1]:.12g}.")

@@ -1,0 +1,117 @@
+"""How far an answer will be from the table's own: noise, its spread, and the error to expect. Functions of public facts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pydantic import Field
+
+from attrpriv.errors import UsageError
+from attrpriv.framework.model import FrozenModel, NonNegative
+
+NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
+
+
+class Reach(Protocol):
+    """A law of an answer around the table's own value."""
+
+    def reach(self, level: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The law of an answer around the table's own value: its kind and scale."""
+
+    kind: NoiseKind
+    scale: float
+    individuals: float = 0.0
+    bias: float = 0.0
+
+    def reach(self, level: float) -> float:
+        """Half the width of the interval that holds the table's own value with this confidence."""
+        if not 0 < level < 1:
+            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
+        if self.individuals:
+            return sum_reach(self.scale, self.individuals, level)
+        return self.bias + self.scale * _quantile(self.kind, level)
+
+
+class Noise(FrozenModel):
+    """The noise on one answer: standard deviation of a Gaussian, scale of a Laplace."""
+
+    kind: NoiseKind
+    scale: NonNegative = 0.0
+    individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
+
+
+class Error(FrozenModel):
+    """How far an answer will be from the table's own statistic, as far as public facts tell."""
+
+    rmse: NonNegative | None = Field(description="null: not known before the table is read")
+    mean_absolute: NonNegative | None
+    alpha95: NonNegative | None
+    worst: NonNegative | None = Field(default=None, description="a bound that always holds; none where noise is unbounded")
+
+    def scaled(self, factor: float) -> Error:
+        return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
+
+
+UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
+
+
+class ModelError(FrozenModel):
+    """The real epsilon, at the same delta, when slopes are off by this share beyond the tolerance."""
+
+    off_by: NonNegative
+    epsilon: NonNegative | None = Field(description="null: no epsilon holds")
+
+
+def _quantile(kind: NoiseKind, level: float) -> float:
+    if kind == "gaussian":
+        from scipy.special import ndtri
+
+        return float(ndtri((1 + level) / 2))
+    return -math.log1p(-level) if kind == "laplace" else 0.0
+
+
+def gaussian_error(scale: float) -> Error:
+    """The error of Gaussian noise: alpha95 is the alpha of (alpha, beta) accuracy at beta = 0.05."""
+    return Error(rmse=scale, mean_absolute=scale * math.sqrt(2 / math.pi), alpha95=scale * _quantile("gaussian", 0.95))
+
+
+def laplace_error(scale: float) -> Error:
+    return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
+
+
+def noise_error(gaussian: float, laplace: float) -> Error:
+    """The error of Gaussian noise, with Laplace noise on top where there is any."""
+    if not laplace:
+        return gaussian_error(gaussian)
+    from scipy.special import erfcx
+
+    # E|N + L| = s sqrt(2/pi) + b e^(s^2/2b^2) erfc(s/(b sqrt 2)), written so that nothing overflows
+    ratio = gaussian / laplace / math.sqrt(2)
+    absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
+    rmse = math.hypot(gaussian, laplace * math.sqrt(2))
+    return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
+
+
+def sum_reach(gaussian: float, laplace: float, level: float) -> float:
+    """The t with P(|N(0, gaussian^2) + Laplace(laplace)| > t) = 1 - level, from above."""
+    low, high = 0.0, gaussian * _quantile("gaussian", (1 + level) / 2) + laplace * _quantile("laplace", (1 + level) / 2)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _sum_tail(middle, gaussian, laplace) > 1 - level else (low, middle)
+    return high
+
+
+def _sum_tail(t: float, s: float, b: float) -> float:
+    """P(|N + L| > t): twice the upper tail of the sum, in logarithms."""
+    from scipy.special import log_ndtr, ndtr
+
+    shift = s * s / (2 * b * b)
+    up = math.exp(min(700.0, shift - t / b + float(log_ndtr(t / s - s / b))))
+    down = math.exp(min(700.0, shift + t / b + float(log_ndtr(-t / s - s / b))))
+    return 2 * float(ndtr(-t / s)) + up - down

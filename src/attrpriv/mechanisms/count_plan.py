@@ -1,0 +1,113 @@
+"""A plan for a tally: what every mechanism for counts has in common once its noise is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, CountCheck, Guarantee, LaplaceEvidence, LaplaceTerm
+from attrpriv.guarantee.certificate import Evidence
+from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.counted import Counted
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.tally import Tally
+from attrpriv.mechanisms.whole_spread import TallyNoise, WholeSpread
+from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.queries.query import Query
+
+
+def checks(found: Counted) -> tuple[CountCheck, ...]:
+    """The cases as a certificate stores them."""
+    return tuple(
+        CountCheck(secret=case.secret, theta=case.theta, records=case.records, pairs=case.pairs) for case in found.cases
+    )
+
+
+def count_plan(
+    found: Counted,
+    mechanism: str,
+    noise: TallyNoise,
+    scale: float,
+    evidence: Evidence,
+    reference: str,
+    *,
+    exact: bool = True,
+    notes: Sequence[str] = (),
+) -> Plan:
+    """The plan of additive noise on a tally, certified."""
+    problem = found.problem
+    rows = _row_evidence(found, noise, scale)
+    extra = 0.0 if rows is None or noise == "laplace" else rows.terms[0].scale
+    tally = found.tally.model_copy(update={"noise": noise, "scale": scale, "individuals": extra})
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        evidence=evidence,
+        individuals=rows,
+        assumes=count_assumptions(found),
+        exact=exact,
+    )
+    certificate.verify()
+    return Plan(
+        mechanism=mechanism,
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        tally=tally,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=reference),
+        certificate=certificate,
+        errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
+        notes=(*_notes(found, tally), *notes),
+    )
+
+
+def _row_evidence(found: Counted, noise: TallyNoise, scale: float) -> LaplaceEvidence | None:
+    """One row moves everything that is released by at most the tally's width."""
+    epsilon = found.problem.individuals
+    if epsilon is None:
+        return None
+    # whole numbers: the grid of the noise is the grid of the answer, and costs nothing
+    needed = scale if noise == "laplace" else row_scale(found)
+    term = LaplaceTerm(column=found.query.text, sensitivity=float(found.tally.width), scale=needed, granularity=5e-324)
+    return LaplaceEvidence(epsilon=epsilon, terms=(term,))
+
+
+def row_scale(found: Counted) -> float:
+    """The scale of Laplace noise that protects single rows; 0 where the policy does not ask for that."""
+    epsilon = found.problem.individuals
+    return 0.0 if epsilon is None else found.tally.width / epsilon * (1 + 1e-9)
+
+
+def additive_error(problem: Problem, tally: Tally, query: Query) -> Error:
+    """The error of whole-number noise; of a histogram, of each of its cells."""
+    if query.whole_table:
+        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    spread = WholeSpread(tally.noise, tally.scale, tally.individuals, tally.unit_of(query, problem.n))
+    rmse, absolute = spread.moments()
+    exact = 0.0 if not (tally.scale or tally.individuals) else None
+    return Error(rmse=rmse, mean_absolute=absolute, alpha95=spread.reach(0.95), worst=exact)
+
+
+def count_assumptions(found: Counted) -> tuple[str, ...]:
+    """Everything the proof rests on."""
+    problem = found.problem
+    lines = ["rows are independent, and given its category a row adds to the statistic by the law that is stated: assumed"]
+    lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{counts}" for counts in found.theta]
+    known = f"the adversary knows at most {found.known} of the rows" if problem.known_rows else "the adversary knows no row"
+    return (*lines, known, *common_assumptions(problem))
+
+
+def _notes(found: Counted, tally: Tally) -> tuple[str, ...]:
+    notes = []
+    if tally.noise == "none" and not tally.individuals:
+        notes.append("the exact answer is private already; no noise is added.")
+    if tally.noise != "none":
+        notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
+    if any(case.population for case in found.cases):
+        notes.append("a share of the population is hidden whatever share this table has.")
+    if any(secret.cases is not None for secret in found.problem.secrets):
+        notes.append("sets of values are hidden point by point.")
+    return tuple(notes)

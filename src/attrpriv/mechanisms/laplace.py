@@ -1,0 +1,79 @@
+"""`laplace`: exactly calibrated whole-number Laplace noise on counts, sums and histograms; no noise where none is needed.
+
+Pure epsilon: the least scale whose exact loss is at most epsilon, in closed form (docs/theory/exact-calibration.md). With
+delta above 0, for a count or a sum, the least scale at which the laws of the noisy answers are (epsilon, delta)-close, which is
+never more. Scale 0 is the exact answer.
+"""
+
+from __future__ import annotations
+
+from attrpriv.calibration.direct import least_direct_scale
+from attrpriv.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
+from attrpriv.errors import UsageError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.mechanisms.count_plan import checks, count_plan, row_scale
+from attrpriv.mechanisms.counted import Counted, counted
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
+
+_REFERENCE = "docs/theory/exact-calibration.md"
+
+
+def plan(problem: Problem) -> Plan:
+    """The least Laplace noise on whole numbers."""
+    found = counted(problem)
+    scale = max(row_scale(found), _pure_scale(found))
+    evidence: CountLaplaceEvidence | CountDirectEvidence = CountLaplaceEvidence(
+        checks=checks(found), scale=scale, histogram=found.tally.histogram
+    )
+    if problem.delta > 0 and not found.tally.histogram and scale > row_scale(found):
+        less = _direct_scale(found, scale)
+        if less is not None and max(less, row_scale(found)) < scale:
+            scale = max(less, row_scale(found))
+            evidence = CountDirectEvidence(
+                checks=checks(found), noise="laplace" if scale else "none", scale=scale, known=found.known
+            )
+    return count_plan(
+        found, "laplace", "laplace" if scale else "none", scale, evidence, _REFERENCE, exact=_exact(found, evidence)
+    )
+
+
+def _pure_scale(found: Counted) -> float:
+    reason = None
+    try:
+        if found.tally.histogram:
+            return max(
+                least_histogram_scale([(c.records.member, c.records.rest)], c.pairs.apart, found.problem.epsilon)
+                for c in found.cases
+            )
+        return max(least_laplace_scale([c.records], c.pairs.apart, found.problem.epsilon) for c in found.cases)
+    except UsageError as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def _direct_scale(found: Counted, most: float) -> float | None:
+    """The least scale with delta; None where the laws are not covered (then the pure one stands)."""
+    scale = 0.0
+    for case in found.cases:
+        try:
+            scale = max(
+                scale,
+                least_direct_scale(
+                    [case.records], case.pairs, "laplace", found.problem.epsilon, found.problem.delta, known=found.known
+                ),
+            )
+        except UsageError:
+            return None
+        if scale >= most:
+            return None
+    return scale
+
+
+def _exact(found: Counted, evidence: CountLaplaceEvidence | CountDirectEvidence) -> bool:
+    """Whether no smaller Laplace noise would do, as far as it is known."""
+    if isinstance(evidence, CountDirectEvidence) or found.tally.histogram or not evidence.scale:
+        return True
+    losses = [laplace_loss(case.records, case.pairs.apart, evidence.scale) for case in found.cases]
+    return max(loss.lower for loss in losses) >= max(loss.upper for loss in losses) * (1 - 1e-9)

@@ -1,0 +1,154 @@
+"""`optimal`: the least expected error that any mechanism of pure epsilon can have, by linear programming.
+
+Two forms. Where the probabilities are exact and the secret is this table's, the mechanism reads the secret and moves the count
+as little as possible. Otherwise (intervals, or a population's share) it sees the count alone, and for intervals the corner
+covers the whole box. Both are solved in floats and then certified in whole numbers (docs/theory/optimal.md). For up to 150
+secrets; `auto` tries up to 60.
+"""
+
+from __future__ import annotations
+
+import math
+
+from attrpriv.calibration.coupling import certified_coupling
+from attrpriv.calibration.kernel import certified_kernel
+from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
+from attrpriv.errors import CertificateError, RefusedError, UsageError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, CouplingEvidence, Guarantee, KernelEvidence
+from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.count_plan import count_assumptions
+from attrpriv.mechanisms.counted import CountCase, Counted, counted
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.tally import Tally
+from attrpriv.mechanisms.wording import statement
+from attrpriv.queries.query import Query
+
+AUTO_SECRETS = 60
+
+
+def plan(problem: Problem) -> Plan:
+    """The best mechanism, in the form that is covered."""
+    found = counted(problem)
+    case = _one_case(found)
+    prior = _prior(found, case)
+    evidence, error = _solved(found, case, prior)
+    certificate = Certificate(epsilon=problem.epsilon, delta=problem.delta, evidence=evidence, assumes=count_assumptions(found))
+    certificate.verify()
+    reads = isinstance(evidence, CouplingEvidence)
+    changes = {"noise": "kernel", "tails": tuple(error.tail), "parameters": {"reads_secret": reads}}
+    tally = found.tally.model_copy(update=changes)
+    return Plan(
+        mechanism="optimal",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        tally=tally,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/optimal.md"),
+        certificate=certificate,
+        errors=tuple(_error(tally, query, problem.n, error) for query in problem.queries),
+        notes=_notes(found, reads),
+    )
+
+
+def secrets_of(problem: Problem) -> int:
+    """How many values of the secret the linear program would have; 0 where the problem is of another kind."""
+    try:
+        return max(case.pairs.high - case.pairs.low + 1 for case in counted(problem).cases)
+    except Refusal:
+        return 0
+
+
+def _one_case(found: Counted) -> CountCase:
+    if found.tally.histogram:
+        raise Refusal("is for one number; a histogram is covered by laplace.")
+    if len(found.cases) != 1:
+        raise Refusal("solves for one secret under one assumption.")
+    if found.known:
+        raise Refusal("known_rows: must be 0; who knows rows knows more than the laws it is solved for.")
+    if found.problem.individuals is not None:
+        raise Refusal("individuals: single rows are not protected by it; use laplace.")
+    return found.cases[0]
+
+
+def _prior(found: Counted, case: CountCase) -> list[float]:
+    """The counts of the range, binomial by the prior share where there is one, else all alike."""
+    counts = range(case.pairs.low, case.pairs.high + 1)
+    shares = found.theta[0].shares()
+    members = [one.name for one in found.tally.categories if one.member]
+    if case.population or any(name not in shares for name in members):
+        return [1 / len(counts)] * len(counts)
+    share = min(1.0, math.fsum(sum(shares[name]) / 2 for name in members))
+    if not 0 < share < 1:
+        return [1 / len(counts)] * len(counts)
+    n = case.pairs.n
+    logs = [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in counts]
+    logs = [log + k * math.log(share) + (n - k) * math.log1p(-share) for log, k in zip(logs, counts, strict=True)]
+    weights = [math.exp(log - max(logs)) for log in logs]
+    return [weight / math.fsum(weights) for weight in weights]
+
+
+def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
+    reason = None
+    try:
+        if case.records.exact and not case.population:
+            return _coupling(found, case, prior)
+        return _kernel(found, case, prior)
+    except (RefusedError, UsageError, CertificateError) as error:
+        reason = str(error)
+    raise Refusal(reason.removeprefix("optimal: "))
+
+
+def _coupling(found: Counted, case: CountCase, prior: list[float]) -> tuple[CouplingEvidence, KernelError]:
+    solved = certified_coupling(case.records, case.pairs, found.problem.epsilon, prior)
+    evidence = CouplingEvidence(
+        secret=case.secret,
+        records=case.records,
+        pairs=case.pairs,
+        start=solved.start,
+        sources=solved.sources,
+        targets=solved.targets,
+    )
+    return evidence, coupling_error(solved, case.records, case.pairs, prior)
+
+
+def _kernel(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence, KernelError]:
+    family = "counts" if case.records.exact else "corner"
+    solved = certified_kernel(case.records, case.pairs, found.problem.epsilon, prior, family)
+    evidence = KernelEvidence(
+        secret=case.secret,
+        records=case.records,
+        pairs=case.pairs,
+        family=family,
+        start=solved.start,
+        weights=solved.weights,
+    )
+    return evidence, kernel_error(solved, case.records, case.pairs, prior, family)
+
+
+def _error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
+    if query.whole_table:
+        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    unit = tally.unit_of(query, n)
+    found = Error(
+        rmse=error.rmse,
+        mean_absolute=error.mean_absolute,
+        alpha95=float(error.half_width(0.05)),
+        worst=float(len(error.tail)),
+    )
+    return found.scaled(unit)
+
+
+def _words(found: Counted) -> str:
+    return "the prior of the assumption" if found.theta[0].shares() else "all values of the secret alike"
+
+
+def _notes(found: Counted, reads: bool) -> tuple[str, ...]:
+    notes = [f"expected errors are averages over {_words(found)}."]
+    if reads:
+        notes.append("it reads the secret, and rests on the stated probabilities as they are: no tolerance is covered.")
+    return tuple(notes)

@@ -1,0 +1,170 @@
+"""What is counted for a query, and its law in each category of the sensitive column.
+
+| query | tally |
+|---|---|
+| count(*) filter (where e) | rows with the event e count 1 |
+| sum(x), avg(x) | the values of x, in steps of their common unit |
+| count(*) ... group by x | one count for each value or bin of x |
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.probabilities import Pair
+from attrpriv.errors import QueryError
+from attrpriv.framework import Problem, Secret
+from attrpriv.framework.composition import bin_names
+from attrpriv.mechanisms.tally import Tally, TallyCategory, TallyCell
+from attrpriv.queries.conditions import Compare, Condition, Join, Written, parse_condition
+from attrpriv.queries.evaluate import holds_for
+from attrpriv.queries.query import Query
+
+Laws = Mapping[str, tuple[Pair, ...]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tally, and the law of its cells (or of its event) in each category, by member of Theta."""
+
+    tally: Tally
+    values: tuple[int, ...]
+    laws: Callable[[Counts], Laws]
+
+
+def layout(problem: Problem, counts: Counts, query: Query) -> Layout:
+    if query.column is None and query.group_by is None:
+        return _event_layout(problem, counts, parse_condition(query.where or ""))
+    if query.where is not None:
+        raise QueryError(f"query: {query.text} is not covered; ask without the filter, or for a count with it.")
+    if query.column is not None and query.group_by is not None:
+        raise QueryError("query: a sum or an average by group is not covered under counts; ask for count(*) by group.")
+    return _column_layout(problem, counts, query.column or query.group_by or "", histogram=query.group_by is not None)
+
+
+def _event_layout(problem: Problem, counts: Counts, event: Condition) -> Layout:
+    cells = (TallyCell(name=str(event), where=str(event), value=1),)
+    tally = _tally(problem, counts, cells, complete=False)
+
+    def laws(member: Counts) -> Laws:
+        return {name: ((1 - high, 1 - low), (low, high)) for name, (low, high) in member.event(event, problem.bins).items()}
+
+    return Layout(tally, (0, 1), laws)
+
+
+def _column_layout(problem: Problem, counts: Counts, column: str, *, histogram: bool) -> Layout:
+    values, _ = counts.values(column, problem.bins)
+    names = _names(problem, column, values)
+    if histogram:
+        steps, unit, origin, order = tuple(range(len(values))), Fraction(1), Fraction(0), list(range(len(values)))
+    else:
+        steps, unit, origin, order = _steps(column, values)
+    _require_reach(problem, column, values, histogram=histogram)
+    cells = tuple(
+        TallyCell(name=names[k], where=str(_cell_condition(problem, column, values[k], k)), value=1 if histogram else step)
+        for k, step in zip(order, steps, strict=True)
+    )
+    tally = _tally(problem, counts, cells, complete=True).model_copy(
+        update={"unit": float(unit), "origin": float(origin), "histogram": histogram}
+    )
+
+    def laws(member: Counts) -> Laws:
+        found_values, found = member.values(column, problem.bins)
+        if found_values != values:
+            raise QueryError(f"assume: every assumption of a list must give {column} the same values.")
+        return {name: tuple(law[k] for k in order) for name, law in found.items()}
+
+    return Layout(tally, steps, laws)
+
+
+def _names(problem: Problem, column: str, values: Sequence[int | float | str]) -> list[str]:
+    if column in problem.bins:
+        names = bin_names(problem.bins[column])
+        if len(names) != len(values):
+            raise QueryError(f"bins: {column} needs a bin for each of its {len(values)} values. Got {len(names)} bin(s).")
+        return names
+    return [str(value) for value in values]
+
+
+def _steps(column: str, values: Sequence[int | float | str]) -> tuple[tuple[int, ...], Fraction, Fraction, list[int]]:
+    """The values as whole steps of their common unit from the least one, in order."""
+    numbers = [_fraction(column, value) for value in values]
+    order = sorted(range(len(numbers)), key=lambda k: numbers[k])
+    origin = numbers[order[0]]
+    unit = Fraction(0)
+    for number in numbers:
+        step = number - origin
+        unit = Fraction(math.gcd(unit.numerator * step.denominator, step.numerator * unit.denominator),
+                        unit.denominator * step.denominator)  # fmt: skip
+    return tuple(int((numbers[k] - origin) / unit) for k in order), unit, origin, order
+
+
+def _fraction(column: str, value: int | float | str) -> Fraction:
+    try:
+        return Fraction(repr(value) if isinstance(value, float) else value)
+    except ValueError:
+        problem = f"assume: a sum or an average of {column} needs a number for each of its values. Got {value!r}."
+    raise QueryError(problem)
+
+
+def _require_reach(problem: Problem, column: str, values: Sequence[int | float | str], *, histogram: bool) -> None:
+    """Rows are clipped to the bounds first, so that the cells must cover the bounds."""
+    if column not in problem.bounds:
+        return
+    low, high = problem.bounds[column]
+    edges = problem.bins.get(column) or [float(v) for v in values if not isinstance(v, str)]
+    if edges and not (min(edges) <= low and high <= max(edges)):
+        what = "bins" if column in problem.bins else "values"
+        reach = f"{min(edges):g} to {max(edges):g}"
+        raise QueryError(f"{what}: those of {column} must cover its bounds [{low:g}, {high:g}]. Got {reach}.")
+
+
+def _cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:
+    if column in problem.bins:
+        return _bin_condition(problem.bins[column], column, k)
+    if isinstance(value, str):
+        return Written(column, value)
+    return Compare(column, "=", bool(value) if problem.types.get(column) == "boolean" else value)
+
+
+def _bin_condition(edges: Sequence[float], column: str, k: int) -> Condition:
+    closing = Compare(column, "<=" if k == len(edges) - 2 else "<", edges[k + 1])
+    return Join("and", (Compare(column, ">=", edges[k]), closing))
+
+
+def _tally(problem: Problem, counts: Counts, cells: tuple[TallyCell, ...], *, complete: bool) -> Tally:
+    members = members_of(problem, counts, problem.secrets[0])
+    categories = tuple(
+        TallyCategory(
+            name=name,
+            where=None if name == counts.other else str(_category_condition(problem, counts, name)),
+            member=name in members,
+        )
+        for name in counts.categories
+    )
+    return Tally(cells=cells, complete=complete, categories=categories, fill=problem.missing, clip=problem.bounds)
+
+
+def _category_condition(problem: Problem, counts: Counts, name: str) -> Condition:
+    if counts.sensitive in problem.bins:
+        counts.category(name, problem.bins)  # says so where there is no such bin
+        return _bin_condition(problem.bins[counts.sensitive], counts.sensitive, counts.categories.index(name))
+    return Written(counts.sensitive, name)
+
+
+def members_of(problem: Problem, counts: Counts, secret: Secret) -> frozenset[str]:
+    composition = secret.composition
+    if composition is None or composition.condition is None:
+        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {counts.sensitive}.")
+    if composition.reads != (counts.sensitive,):
+        raise QueryError(f"{secret.text}: must be about {counts.sensitive}, the sensitive column of the assumption.")
+    condition = composition.condition
+    members = frozenset(name for name in counts.categories if holds_for(condition, counts.category(name, problem.bins)))
+    if not members or len(members) == len(counts.categories):
+        which = "none" if not members else "all"
+        raise QueryError(f"{secret.text}: must hold for some of {', '.join(counts.categories)}, not for {which} of them.")
+    return members

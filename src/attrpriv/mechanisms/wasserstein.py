@@ -1,0 +1,92 @@
+"""`wasserstein`: noise for the distance by which the laws of a count have to be moved (Algorithm 4 of the paper).
+
+    W  = the largest W_inf between the laws of F given two values that must look alike
+    epsilon alone:    Laplace noise of scale W/epsilon
+    with delta:       mass `ignored` of the transport is left aside: Laplace noise of scale W(ignored)/epsilon, ignored = delta;
+                      or Gaussian noise for a shift of W(ignored), each with half of delta; whichever errs least
+
+W is never an underestimate, so that neither is the noise. `laplace` needs less: it looks at the laws, not only at a distance.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrpriv.calibration.search import largest_private
+from attrpriv.divergences.family_wasserstein import family_wasserstein
+from attrpriv.errors import UsageError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import CountCheck, WassersteinEvidence
+from attrpriv.guarantee.counts import shifted_delta
+from attrpriv.laws.records import CountPairs
+from attrpriv.mechanisms.count_plan import checks, count_plan, row_scale
+from attrpriv.mechanisms.counted import Counted, counted
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.whole_spread import WholeSpread
+
+_REFERENCE = "docs/theory/wasserstein.md"
+
+
+def plan(problem: Problem) -> Plan:
+    """The Wasserstein mechanism, in the form with the least error."""
+    found = counted(problem)
+    if found.tally.histogram:
+        raise Refusal("is for one number; a histogram is covered by laplace.")
+    ways = [_laplace(found, 0.0)]
+    if problem.delta > 0:
+        # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
+        ways += [_laplace(found, problem.delta * (1 - 1e-9)), _gaussian(found, problem.delta * (0.5 - 1e-9))]
+    best = min(ways, key=lambda way: _error(found, way))
+    ignored = f", mass {best.ignored:.3g} left aside" if best.ignored else ""
+    notes = (f"W = {best.distance}{ignored}.",)
+    return count_plan(found, "wasserstein", best.noise, best.scale, best, _REFERENCE, notes=notes)
+
+
+def _error(found: Counted, way: WassersteinEvidence) -> float:
+    """Of Gaussian noise, with the further noise that single persons need."""
+    rows = row_scale(found) if way.noise != "laplace" else 0.0
+    return WholeSpread(way.noise, way.scale, rows).moments()[0]
+
+
+def _laplace(found: Counted, ignored: float) -> WassersteinEvidence:
+    distance = _distance(found, ignored)
+    scale = max(row_scale(found), distance / found.problem.epsilon * (1 + 1e-11))
+    return _evidence(found, distance, ignored, "laplace", scale)
+
+
+def _gaussian(found: Counted, ignored: float) -> WassersteinEvidence:
+    distance = _distance(found, ignored)
+    if distance == 0:
+        return _evidence(found, 0, ignored, "none", 0.0)
+    epsilon = found.problem.epsilon
+    precision = largest_private(
+        lambda x: shifted_delta("gaussian", 1 / x, distance, epsilon) <= ignored, start=epsilon / (8.0 * distance)
+    )
+    return _evidence(found, distance, ignored, "gaussian", 1 / precision)
+
+
+def _evidence(
+    found: Counted, distance: int, ignored: float, noise: Literal["laplace", "gaussian", "none"], scale: float
+) -> WassersteinEvidence:
+    kind: Literal["laplace", "gaussian", "none"] = noise if scale else "none"
+    return WassersteinEvidence(checks=_checks(found), distance=distance, ignored=ignored, noise=kind, scale=scale)
+
+
+def _checks(found: Counted) -> tuple[CountCheck, ...]:
+    """Of known rows only those that differ remain: common ones can only bring laws nearer."""
+    return tuple(
+        check.model_copy(update={"pairs": CountPairs.all_of(check.pairs.apart)}) if found.known else check
+        for check in checks(found)
+    )
+
+
+def _distance(found: Counted, ignored: float) -> int:
+    reason = None
+    try:
+        pairs = [CountPairs.all_of(case.pairs.apart) if found.known else case.pairs for case in found.cases]
+        distances = [family_wasserstein(c.records, p, ignored).distance for c, p in zip(found.cases, pairs, strict=True)]
+        return int(max(distances))
+    except UsageError as error:
+        reason = str(error)
+    raise Refusal(reason)

@@ -1,0 +1,105 @@
+"""Whether a condition on one column holds for a whole category of it: a value, or a bin of a numeric column.
+
+What must never change: the answer is what an engine would say of every row of the category. Where rows of one bin differ, or a
+text is compared with a number, there is no answer and the condition is refused.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from attrpriv.errors import QueryError
+from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Value, Written
+
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+    {
+        "=": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The numbers from low to high; the last bin of a column includes its high end."""
+
+    low: float
+    high: float
+    closed: bool
+
+    def __str__(self) -> str:
+        return f"[{self.low:g}, {self.high:g}{']' if self.closed else ')'}"
+
+
+Category = str | int | float | bool | Bin
+
+
+def holds_for(condition: Condition, category: Category) -> bool:
+    """The condition's truth for rows of this category, whatever column it names.
+
+    >>> holds_for(Compare("age", ">=", 65), Bin(65, 120, True)), holds_for(Compare("smoker", "=", "yes"), "no")
+    (True, False)
+    """
+    if isinstance(condition, Join):
+        parts = [holds_for(part, category) for part in condition.parts]
+        return all(parts) if condition.word == "and" else any(parts)
+    if isinstance(condition, Not):
+        return not holds_for(condition.part, category)
+    if isinstance(condition, IsNull):
+        return False
+    if isinstance(condition, In):
+        return any(_compare("=", category, value, condition) for value in condition.values)
+    if isinstance(condition, Written):
+        return _written(category) == condition.text
+    return _compare(condition.operator, category, condition.value, condition)
+
+
+def _written(category: Category) -> str:
+    return str(category).lower() if isinstance(category, bool) else str(category)
+
+
+def _compare(sign: Literal["=", "!=", "<", "<=", ">", ">="], category: Category, value: Value, whole: Compare | In) -> bool:
+    if isinstance(category, Bin):
+        return _bin_compare(sign, category, value, whole)
+    if isinstance(value, str | bool):
+        if sign not in ("=", "!="):
+            raise QueryError(f"condition: {whole} must compare a category by = or !=.")
+        return (_written(category) == _written(value)) == (sign == "=")
+    number = _number(category)
+    if number is None:
+        raise QueryError(f"condition: {whole} must compare the category {category!r} with a text.")
+    return _OPERATORS[sign](number, value)
+
+
+def _number(category: Category) -> float | None:
+    if isinstance(category, bool | Bin):
+        return None
+    try:
+        return float(category)
+    except ValueError:
+        return None
+
+
+def _bin_compare(sign: str, rows: Bin, value: Value, whole: Compare | In) -> bool:
+    if isinstance(value, str | bool):
+        raise QueryError(f"condition: {whole} must compare a binned column with a number.")
+    ends = {
+        "<": (rows.high < value or (rows.high == value and not rows.closed), rows.low >= value),
+        "<=": (rows.high <= value, rows.low > value),
+        ">": (rows.low > value, rows.high <= value),
+        ">=": (rows.low >= value, rows.high < value or (rows.high == value and not rows.closed)),
+    }
+    surely, never = ends.get(sign, (False, False))
+    if surely or never:
+        return surely
+    if sign in ("=", "!=") and not (rows.low <= value < rows.high or (rows.closed and value == rows.high)):
+        return sign == "!="
+    raise QueryError(f"condition: {whole} cuts the bin {rows}; choose bins with an edge there.")

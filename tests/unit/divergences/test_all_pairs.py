@@ -1,0 +1,107 @@
+"""All pairs by brute force: against exact fractions, and with every error added upward."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attrpriv.divergences.all_pairs import all_pairs_delta, all_pairs_loss
+from attrpriv.errors import UsageError
+from attrpriv.laws.lattice import LatticeLaw, binomial_sum
+
+# Masses that floats hold exactly, so that the fractions are the truth.
+MASSES = st.lists(st.integers(0, 16), min_size=1, max_size=6).filter(any)
+
+
+@st.composite
+def exact_laws(draw: st.DrawFn) -> list[dict[int, Fraction]]:
+    """Laws with denominators 64: whole numbers that sum to 64, at a random place."""
+    laws = []
+    for _ in range(draw(st.integers(2, 5))):
+        masses = draw(MASSES)
+        masses[-1] += 64 * len(masses) - sum(masses)
+        start = draw(st.integers(-2, 2))
+        laws.append({start + k: Fraction(m, 64 * len(masses)) for k, m in enumerate(masses)})
+    return laws
+
+
+def lattice(law: dict[int, Fraction]) -> LatticeLaw:
+    return LatticeLaw.of({value: float(mass) for value, mass in law.items()})
+
+
+def excess(p: dict[int, Fraction], q: dict[int, Fraction], growth: Fraction) -> Fraction:
+    return sum((max(Fraction(0), mass - growth * q.get(value, Fraction(0))) for value, mass in p.items()), Fraction(0))
+
+
+@given(laws=exact_laws(), apart=st.sampled_from([None, 1, 2]))
+@settings(max_examples=100)
+def test_delta_is_the_brute_force(laws: list[dict[int, Fraction]], apart: int | None) -> None:
+    epsilon = 0.5
+    growth = Fraction(math.exp(epsilon))  # a float within one unit of rounding
+    reach = apart or len(laws)
+    pairs = [(a, b) for a, b in itertools.permutations(range(len(laws)), 2) if abs(a - b) <= reach]
+    truth = max(excess(laws[a], laws[b], growth) for a, b in pairs)
+    found = all_pairs_delta([lattice(law) for law in laws], epsilon, apart=apart)
+    assert found.pair in pairs
+    assert float(truth) <= found.upper <= float(truth) + 1e-13
+
+
+@given(laws=exact_laws(), apart=st.sampled_from([None, 1, 2]))
+@settings(max_examples=100)
+def test_loss_is_the_brute_force(laws: list[dict[int, Fraction]], apart: int | None) -> None:
+    reach = apart or len(laws)
+    truth = 0.0
+    for a, b in itertools.permutations(range(len(laws)), 2):
+        if abs(a - b) <= reach:
+            for value, mass in laws[a].items():
+                other = laws[b].get(value, Fraction(0))
+                truth = max(truth, (math.log(mass / other) if other else math.inf) if mass else 0.0)
+    found = all_pairs_loss([lattice(law) for law in laws], apart=apart)
+    assert truth <= found.upper <= truth + 1e-12
+
+
+def test_what_a_law_lost_is_charged_both_ways() -> None:
+    whole = [binomial_sum(a, 0.45, 40 - a, 0.55) for a in (0, 10)]
+    lossy = [LatticeLaw(law.start, law.masses, math.inf, 1e-3) for law in whole]
+    bare, charged = (all_pairs_delta(laws, 1.0).upper for laws in (whole, lossy))
+    assert charged - bare == pytest.approx((1 + math.e) * 1e-3, rel=1e-6)
+
+
+def test_the_pair_of_the_first_example() -> None:
+    laws = [binomial_sum(a, 0.4, 4 - a, 0.6) for a in range(5)]
+    assert sorted(all_pairs_delta(laws, 1.0).pair) == [0, 4]
+    assert all_pairs_loss(laws).upper == pytest.approx(4 * math.log(1.5), rel=1e-12)
+    assert all_pairs_loss(laws, apart=1).upper == pytest.approx(math.log(1.5), rel=1e-12)
+
+
+def test_both_directions_are_looked_at() -> None:
+    """A point inside a wide law: from the wide law's side nearly everything is told apart, from the point's side little."""
+    wide, point = LatticeLaw.of(dict.fromkeys(range(8), 0.125)), LatticeLaw.of({0: 0.125, 1: 0.875})
+    one_way = float(np.maximum(np.array([0.125, 0.875]) - math.e * 0.125, 0).sum())
+    assert one_way < 0.6
+    assert all_pairs_delta([point, wide], 1.0).upper == pytest.approx(0.75, abs=1e-12)
+    assert all_pairs_delta([wide, point], 1.0).upper == pytest.approx(0.75, abs=1e-12)
+
+
+def test_far_laws_are_told_apart_completely() -> None:
+    laws = [LatticeLaw.of({0: 1.0}), LatticeLaw.of({100: 1.0})]
+    assert all_pairs_delta(laws, 3.0).upper == 1.0
+    assert all_pairs_loss(laws).upper == math.inf
+
+
+def test_bad_arguments() -> None:
+    law = LatticeLaw.of({0: 1.0})
+    with pytest.raises(UsageError, match="laws: needs two"):
+        all_pairs_delta([law], 1.0)
+    with pytest.raises(UsageError, match="epsilon"):
+        all_pairs_delta([law, law], math.nan)
+    with pytest.raises(UsageError, match="apart"):
+        all_pairs_delta([law, law], 1.0, apart=0)
+    with pytest.raises(UsageError, match="pure epsilon needs"):
+        all_pairs_loss([binomial_sum(1, 0.5, 999, 0.5, tail=1e-9), law])
