@@ -60,5 +60,5 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing attrpriv and the development tools into $(VENV)"
-	@$(PIP) install -q -e ".[dev,plots,polars]" -c constraints.txt
+	@$(PIP) install -q -e ".[dev,plots,polars,networks]" -c constraints.txt
 	@touch $@ $(VENV)/.runtime

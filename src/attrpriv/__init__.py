@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attrpriv import calibration, divergences, laws, queries
+    from attrpriv.assumptions.counts import Counts
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
+    from attrpriv.assumptions.groups import Groups, GroupTolerance
     from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
         AttrprivError,
@@ -42,8 +44,11 @@ _HOME = {
     "AttrprivError": "errors",
     "Certificate": "guarantee",
     "CertificateError": "errors",
+    "Counts": "assumptions.counts",
     "DataError": "errors",
     "Gaussian": "assumptions.gaussian",
+    "GroupTolerance": "assumptions.groups",
+    "Groups": "assumptions.groups",
     "Guarantee": "guarantee",
     "Parameter": "framework.secret",
     "Plan": "mechanisms.plan",
@@ -71,8 +76,11 @@ __all__ = [
     "AttrprivError",
     "Certificate",
     "CertificateError",
+    "Counts",
     "DataError",
     "Gaussian",
+    "GroupTolerance",
+    "Groups",
     "Guarantee",
     "Parameter",
     "Plan",

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Entry, Ledger
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Gaussian, Groups
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
@@ -28,10 +28,10 @@ from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, UsageError
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.tally import Tally
+from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
-from attrpriv.queries.conditions import parse_condition
+from attrpriv.queries.conditions import Condition, parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 from attrpriv.release import Release, noisy_answers, tallied_answers
@@ -167,7 +167,7 @@ class Session:
             if plan.tally is not None:
                 answers = tallied_answers(plan, self._tallied(plan, plan.tally))
             elif plan.view is None:
-                answers = noisy_answers(plan, plan.answers(self._averages(plan)))
+                answers = noisy_answers(plan, plan.answers(*self._averages(plan)))
             else:
                 require_answerable(self._open(), self.policy, plan.queries)
                 answers = self._rows_of(plan.view, ledger).answers(plan.queries)
@@ -186,19 +186,20 @@ class Session:
     def _require_other_records(self) -> None:
         """An assumption must not have been fitted on this very table."""
         for assumed in self.policy.assume:
-            if isinstance(assumed, Gaussian) and assumed.fitted is not None:
+            if isinstance(assumed, Gaussian | Groups) and assumed.fitted is not None:
                 require_other_table(self._open(), assumed.fitted.rows, assumed.columns, assumed.fitted.digest)
 
-    def _averages(self, plan: Plan) -> list[Fraction]:
-        """The exact averages that the plan's columns need, from one pass; none at all where nothing is asked of the table."""
+    def _averages(self, plan: Plan) -> tuple[list[Fraction], tuple[int, ...]]:
+        """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
         counted = any(query.kind == "count" for query in plan.queries)
         if not counted and all(part.centre is not None for part in plan.columns):
-            return [Fraction(0)] * len(plan.columns)
+            return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
         reads = [ColumnRead(part.column, part.fill, part.clip) for part in plan.columns]
-        found = scan(self._open(), reads)
+        tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
+        found = scan(self._open(), reads, tally)
         if found.rows != plan.n:
             raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-        return [total / plan.n for total in found.sums]
+        return [total / plan.n for total in found.sums], () if found.tally is None else found.tally.categories
 
     def _tallied(self, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
         """The noisy counts, from one pass; a public answer reads no row."""
@@ -271,9 +272,13 @@ class Session:
 
 def tally_read(tally: Tally) -> TallyRead:
     """What the engine has to count."""
-    categories = tuple(None if one.where is None else parse_condition(one.where) for one in tally.categories)
     cells = tuple(parse_condition(cell.where) for cell in tally.cells)
-    return TallyRead(cells, tally.complete, categories, tally.fill, tally.clip)
+    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip)
+
+
+def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
+    """How the engine recognises each category; None: all rows of no other."""
+    return tuple(None if one.where is None else parse_condition(one.where) for one in categories)
 
 
 def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from attrpriv.assumptions import Counts, Gaussian
+from attrpriv.assumptions import Counts, Gaussian, Groups
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.secret import Parameter
@@ -27,6 +27,9 @@ MOMENTS: dict[str, Any] = {
     "sd": {"weight": 25.0, "height": 4.0, "income": 30_000.0},
     "correlation": {("weight", "income"): 0.3, ("weight", "height"): 0.5, ("height", "income"): 0.2},
 }
+
+
+SHARE = (Secret("share(gender = 'F')", between=(0.25, 0.4)),)
 
 
 def problem(**changes: Any) -> Problem:
@@ -61,6 +64,30 @@ def counts_problem(**changes: Any) -> Problem:
     return Problem(**(stated | changes))
 
 
+def groups_problem(**changes: Any) -> Problem:
+    """Averages that hide a share of rows."""
+    tolerance = changes.pop("tolerance", {"mean": 0.02, "sd": 0.02})
+    groups = Groups(
+        sensitive="gender",
+        mean={"F": {"hours": 36.0, "age": 40.0}, "M": {"hours": 42.0, "age": 38.0}},
+        sd={"F": {"hours": 11.0, "age": 9.0}, "M": {"hours": 12.0, "age": 10.0}},
+        correlation={"F": {"hours~age": 0.2}, "M": {"hours~age": 0.1}},
+        prior={"F": 0.3, "M": 0.7},
+        tolerance=tolerance,
+    )
+    stated: dict[str, Any] = {
+        "queries": (Query("avg", "hours"),),
+        "secrets": SHARE,
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "n": 1_000,
+        "theta": (groups,),
+        "resolution": {"hours": 1.0, "age": 1.0},
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
 VALUES = {
     "visits": {
         "yes": {"values": [0, 1, 3], "probabilities": [0.2, 0.5, 0.3]},
@@ -71,7 +98,6 @@ VALUES = {
         "no": {"values": ["a", "b", "c"], "probabilities": [0.5, 0.3, 0.2]},
     },
 }
-SHARE = (Secret("share(gender = 'F')", between=(0.25, 0.4)),)
 PROBLEMS: dict[str, Problem] = {
     "the school": problem(),
     "a sum": problem(queries=(Query("sum", "weight"),)),
@@ -94,6 +120,14 @@ PROBLEMS: dict[str, Problem] = {
     "a histogram": counts_problem(queries=(Query("count", group_by="ward"),)),
     "a share of the population": counts_problem(secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.5)),)),
     "a count without an assumption": counts_problem(theta=()),
+    "groups": groups_problem(),
+    "groups, exact moments": groups_problem(tolerance=0),
+    "groups, several averages": groups_problem(
+        queries=(Query("avg", "hours"), Query("sum", "age")), tolerance={"mean": 0.02, "sd": 0.0}
+    ),
+    "groups, a share of the population": groups_problem(secrets=(Parameter("share(gender = 'F')", between=(0.25, 0.4)),)),
+    "groups, known rows": groups_problem(known_rows=0.05),
+    "groups, single persons too": groups_problem(individuals=1.0, bounds={"hours": (-60.0, 140.0)}),
 }
 
 

@@ -22,7 +22,7 @@ from attrpriv.assumptions.probabilities import Pair, Probability, ValueLaw, requ
 from attrpriv.errors import QueryError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap
-from attrpriv.queries.conditions import Condition, Not, columns_of, parse_condition
+from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Written, columns_of, literal, parse_condition
 from attrpriv.queries.evaluate import Bin, Category, holds_for
 
 if TYPE_CHECKING:
@@ -91,6 +91,8 @@ class Counts(Assumption):
             raise ValueError("prior: comes from the network; leave it out.")
         for name, laws in self.given.items():
             self._require_laws(name, laws)
+        if self.other is not None and self.other not in self.categories:
+            raise ValueError(f"other: must be one of {', '.join(self.categories)}. Got {self.other}.")
         self._require_prior()
         return self
 
@@ -102,8 +104,6 @@ class Counts(Assumption):
             raise ValueError(f"given.{name}: every category must list the same values.")
         if None in listed and self.sensitive in columns_of(parse_condition(name)):
             raise ValueError(f"given.{name}: the sensitive column itself needs no probability; remove it.")
-        if self.other is not None and self.other not in laws:
-            raise ValueError(f"other: must be one of {', '.join(laws)}. Got {self.other}.")
 
     def _require_prior(self) -> None:
         for name in self.prior:
@@ -135,13 +135,17 @@ class Counts(Assumption):
 
     def category(self, name: str, bins: Bins) -> Category:
         """A category as conditions see it: a bin where the sensitive column has bins, else a value."""
-        return _state(self.sensitive, name, self.categories.index(name), bins)
+        return _state(self.sensitive, name, self.categories.index(name), len(self.categories), bins)
 
     def event(self, condition: Condition, bins: Bins) -> dict[str, Pair]:
         """The probability of an event in each category; QueryError where the assumption does not say it."""
         read = columns_of(condition)
         if read == (self.sensitive,):
-            return {name: _certain(holds_for(condition, self.category(name, bins))) for name in self.categories}
+            return {name: self._own(condition, name, bins) for name in self.categories}
+        if self.sensitive in read and self.other is not None:
+            raise QueryError(
+                f"assume: the law of {condition} among rows of {self.other} is not given; leave {self.sensitive} out."
+            )
         if self.network is not None:
             return self._inferred(self.network, condition, bins)
         for known, turned in ((condition, False), (_negated(condition), True)):
@@ -152,9 +156,16 @@ class Counts(Assumption):
             return {name: self._among(law, read[0], condition, bins) for name, law in self.given[read[0]].items()}
         raise QueryError(f"assume: must give the probability of {condition} in each category. Got {self._known()}.")
 
+    def _own(self, condition: Condition, name: str, bins: Bins) -> Pair:
+        """An event of the sensitive column itself holds for a category or not; rows of `other` may have any value or none."""
+        if name != self.other:
+            return _certain(holds_for(condition, self.category(name, bins)))
+        named = [one for one in self.categories if one != self.other]
+        return (0.0, 0.0) if self.sensitive not in bins and _only_for(condition, named) else (0.0, 1.0)
+
     def _among(self, law: Any, column: str, condition: Condition, bins: Bins) -> Pair:
         """The probability of those of a column's values that satisfy a condition."""
-        inside = [holds_for(condition, _state(column, value, k, bins)) for k, value in enumerate(law.values)]
+        inside = [holds_for(condition, state) for state in _states(column, law.values, bins)]
         lows, highs = ([pair[end] for pair in law.probabilities] for end in (0, 1))
         least = math.fsum(low for low, yes in zip(lows, inside, strict=True) if yes)
         most = math.fsum(high for high, yes in zip(highs, inside, strict=True) if yes)
@@ -186,7 +197,7 @@ class Counts(Assumption):
         for column in columns:
             if column not in network.nodes:
                 raise QueryError(f"assume: {column} must be a column of the network. Got {', '.join(network.nodes)}.")
-        states = [[_state(column, name, k, bins) for k, name in enumerate(network.nodes[column].states)] for column in columns]
+        states = [_states(column, network.nodes[column].states, bins) for column in columns]
         event = np.zeros([len(names) for names in states])
         for index in itertools.product(*(range(len(names)) for names in states)):
             chosen = {column: states[axis][k] for axis, (column, k) in enumerate(zip(columns, index, strict=True))}
@@ -204,25 +215,40 @@ class Counts(Assumption):
         return f"counts given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
 
 
-def _state(column: str, name: int | float | str, k: int, bins: Bins) -> Category:
+def _states(column: str, names: Sequence[int | float | str], bins: Bins) -> list[Category]:
+    return [_state(column, name, k, len(names), bins) for k, name in enumerate(names)]
+
+
+def _state(column: str, name: int | float | str, k: int, states: int, bins: Bins) -> Category:
     if column not in bins:
         return name
     edges = bins[column]
-    if k >= len(edges) - 1:
-        raise QueryError(f"bins: {column} needs a bin for each of its states, in order. Got {len(edges) - 1} bin(s).")
+    if states != len(edges) - 1:
+        raise QueryError(f"bins: {column} needs a bin for each of its {states} states, in order. Got {len(edges) - 1} bin(s).")
     return Bin(edges[k], edges[k + 1], k == len(edges) - 2)
 
 
 def _holds(condition: Condition, states: Mapping[str, Category]) -> bool:
     """A condition on several columns, each of which has a state."""
-    from attrpriv.queries.conditions import Join
-
     if isinstance(condition, Join):
         parts = [_holds(part, states) for part in condition.parts]
         return all(parts) if condition.word == "and" else any(parts)
     if isinstance(condition, Not):
         return not _holds(condition.part, states)
     return holds_for(condition, states[condition.column])
+
+
+def _only_for(condition: Condition, names: Sequence[str]) -> bool:
+    """Whether a condition can hold for rows of these named categories alone."""
+    if isinstance(condition, Join):
+        parts = [_only_for(part, names) for part in condition.parts]
+        return any(parts) if condition.word == "and" else all(parts)
+    if isinstance(condition, Written):
+        return condition.text in names
+    values = condition.values if isinstance(condition, In) else ()
+    if isinstance(condition, Compare) and condition.operator == "=":
+        values = (condition.value,)
+    return bool(values) and all((value if isinstance(value, str) else literal(value)) in names for value in values)
 
 
 def _negated(condition: Condition) -> Condition:

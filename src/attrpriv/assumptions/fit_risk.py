@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
+from attrpriv.assumptions.groups import Groups
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
     where = f"{risk:.4g} of delta {delta:g} is kept for a miss" if inside else f"a miss adds {risk:.4g} to delta {delta:g}"
     lines = (
         f"the fitted box contains the truth with probability {min(record.confidence for record in records)!r}; {where}",
-        "the public rows are independent of this table, of its population, and exactly Gaussian: assumed, not tested",
+        "the public rows are independent of this table, of its population, and exactly Gaussian (with groups: within each "
+        "category): assumed, not tested",
     )
     if inside:
         return FitCharge(risk, max(0.0, math.nextafter(delta - risk, 0.0)), delta, lines)
@@ -60,4 +62,4 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
 
 
 def _records(theta: Sequence[object]) -> list[FittedRecord]:
-    return [member.fitted for member in theta if isinstance(member, Gaussian) and member.fitted is not None]
+    return [member.fitted for member in theta if isinstance(member, Gaussian | Groups) and member.fitted is not None]

@@ -187,7 +187,8 @@ class Groups(Assumption):
                 "State them, or ask for one average."
             )
         sds = {column: self.sd_of(category, column) for column in columns}
-        return tuple(tuple(self._correlation(category, a, b) * sds[a] * sds[b] for b in columns) for a in columns)
+        # the product of the two sds first, so that the matrix is symmetric to the last digit
+        return tuple(tuple(self._correlation(category, a, b) * (sds[a] * sds[b]) for b in columns) for a in columns)
 
     def _correlation(self, category: str, first: str, second: str) -> float:
         if first == second:

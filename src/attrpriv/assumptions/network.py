@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     Tensor = NDArray[np.float64]
 
 _MOST_ENTRIES = 5_000_000
-_SUM_SLACK = 1e-6
+# How far a row of decimal fractions may be from summing to one; at tolerance 0 it is then divided by its sum.
+_SUM_SLACK = 1e-5
 # Covers the rounding of sums and products of a few hundred numbers in [0, 1].
 _ROUNDING = 1e-13
 
@@ -138,8 +139,16 @@ def _node(net: Any, k: int) -> Node:
     return Node(
         states=tuple(variable.label(state) for state in range(variable.domainSize())),
         parents=parents,
-        table=tuple(tuple(float(p) for p in row) for row in rows),
+        table=tuple(tuple(_as_written(float(p)) for p in row) for row in rows),
     )
+
+
+def _as_written(p: float) -> float:
+    """pyagrum reads a file's numbers in single precision: of those, the shortest decimal fraction (0.3, not 0.30000001192)."""
+    import numpy as np
+
+    single = np.float32(p)
+    return float(str(single)) if float(single) == p else p
 
 
 def bounds(network: Network, columns: Sequence[str], event: Tensor, t: float) -> tuple[float, float]:
@@ -159,8 +168,8 @@ def bounds_given(
     """
     inside, outside = Bound(tuple(columns), event), Bound(tuple(columns), 1 - event)
     if not network.nodes[sensitive].parents:
-        given = [bound.at(sensitive, category) for bound in (inside, outside)]
-        low, high = (_extreme(network, given[0], t, sensitive, largest=largest) for largest in (False, True))
+        known = (sensitive, category)
+        low, high = (_extreme(network, inside.at(*known), t, known, largest=largest) for largest in (False, True))
     else:
         given = [bound.only(sensitive, category, len(network.nodes[sensitive].states)) for bound in (inside, outside)]
         most = [_extreme(network, bound, t, None, largest=True) for bound in given]
@@ -199,10 +208,12 @@ class Bound:
         return Bound(whole.columns, whole.values * (np.arange(states) == state).reshape(shape))
 
 
-def _extreme(network: Network, bound: Bound, t: float, known: str | None, *, largest: bool) -> float:
-    """The largest (or least) expectation of the bound, one column eliminated after the other."""
+def _extreme(network: Network, bound: Bound, t: float, known: tuple[str, int] | None, *, largest: bool) -> float:
+    """The largest (or least) expectation of the bound, one column eliminated after the other; a root's state may be known."""
     for name in reversed(list(network.nodes)):
-        if name in bound.columns and name != known:
+        if known is not None and name == known[0]:
+            bound = bound.at(*known)
+        elif name in bound.columns:
             bound = _eliminated(network, bound, name, t, largest=largest)
     if bound.columns:
         raise ValueError(f"network: {bound.columns[0]} is not one of its columns.")
@@ -219,9 +230,11 @@ def _eliminated(network: Network, bound: Bound, name: str, t: float, *, largest:
         raise ValueError(f"network: a table over {', '.join((*others, name))} is too large. Ask for fewer columns at once.")
     values = np.broadcast_to(_spread(bound.values, bound.columns, (*others, name)), sizes)
     table = np.broadcast_to(_spread(network.array(name), (*parents, name), (*others, name)), sizes)
+    scaled = table / table.sum(axis=-1, keepdims=True)
     if t == 0:
-        return Bound(others, np.asarray((values * table).sum(axis=-1)))
-    return Bound(others, _best_rows(values, np.maximum(0.0, table - t), np.minimum(1.0, table + t), largest=largest))
+        return Bound(others, np.asarray((values * scaled).sum(axis=-1)))
+    low, high = np.maximum(0.0, np.minimum(table, scaled) - t), np.minimum(1.0, np.maximum(table, scaled) + t)
+    return Bound(others, _best_rows(values, low, high, largest=largest))
 
 
 def _spread(values: Tensor, columns: Sequence[str], target: Sequence[str]) -> Tensor:

@@ -51,7 +51,7 @@ class ValueLaw(FrozenModel):
     def _whole(self) -> ValueLaw:
         if len(self.values) != len(self.probabilities):
             raise ValueError(f"needs a probability for each value. Got {len(self.values)} and {len(self.probabilities)}.")
-        if len({str(value) for value in self.values}) != len(self.values):
+        if min(len({str(value) for value in self.values}), len(set(self.values))) != len(self.values):  # 1 and 1.0 are one
             raise ValueError(f"values must be different. Got {list(self.values)}.")
         if len({isinstance(value, str) for value in self.values}) > 1:
             raise ValueError(f"values must be all numbers or all names. Got {list(self.values)}.")

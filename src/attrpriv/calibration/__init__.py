@@ -1,5 +1,6 @@
 """Calibration: the least noise that keeps a promise, always returned on the private side."""
 
+from attrpriv.calibration.count_cases import case_delta, case_loss, least_case_scale
 from attrpriv.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper
 from attrpriv.calibration.direct import DirectDelta, continuous_gaussian_sigma, direct_delta, least_direct_scale
 from attrpriv.calibration.gaussian import classical_mu, gaussian_mu, noise_variance
@@ -26,6 +27,8 @@ __all__ = [
     "MovingNoise",
     "SetValuedNoise",
     "UnequalNoise",
+    "case_delta",
+    "case_loss",
     "certified_coupling",
     "certified_kernel",
     "classical_mu",
@@ -41,6 +44,7 @@ __all__ = [
     "kernel_loss_upper",
     "laplace_loss",
     "largest_private",
+    "least_case_scale",
     "least_direct_scale",
     "least_histogram_scale",
     "least_laplace_scale",

@@ -66,7 +66,7 @@ def direct_delta(
     """
     _require_epsilon(epsilon)
     family = family_of(records, pairs, known)
-    found = family.worst(_noise_law(noise, scale), epsilon, enough)
+    found = family.worst(noise_law(noise, scale), epsilon, enough)
     return DirectDelta(found.upper, family.pair(found.block), found.attained)
 
 
@@ -85,7 +85,7 @@ def least_direct_scale(
     families = [family_of(records, pairs, known) for records in records_list]
     scale, most = 0.0, _LARGEST * pairs.n * max(records.width for records in records_list)
     for _ in range(_ROUNDS):
-        broken = _first_broken(families, _noise_law(noise if scale > 0 else "none", scale), epsilon, delta)
+        broken = _first_broken(families, noise_law(noise if scale > 0 else "none", scale), epsilon, delta)
         if broken is None:
             return scale
         if noise == "none":
@@ -116,7 +116,7 @@ def continuous_gaussian_sigma(law_a: LatticeLaw, law_b: LatticeLaw, epsilon: flo
         mixed = [GaussianMixture.of(law, sigma * sigma) for law in (law_a, law_b)]
         return all(gaussian_mixture_delta_upper(p, q, epsilon) <= delta for p, q in (mixed, mixed[::-1]))
 
-    return _least(keeps, abs(law_a.mean - law_b.mean) + 1.0)
+    return least_scale(keeps, abs(law_a.mean - law_b.mean) + 1.0)
 
 
 def _first_broken(families: Sequence[Family], law: LatticeLaw, epsilon: float, delta: float) -> tuple[Family, Block] | None:
@@ -138,12 +138,12 @@ def _least_for(family: Family, block: Block, noise: Noise, epsilon: float, delta
             raise UsageError(
                 f"delta: {delta:g} is out of reach of the accuracy of floats here. Use a larger delta, or delta 0."
             )
-        return noisy_delta(laws, _noise_law(noise, scale), epsilon) <= delta
+        return noisy_delta(laws, noise_law(noise, scale), epsilon) <= delta
 
-    return _least(keeps, abs(laws[0].mean - laws[1].mean) + 1.0)
+    return least_scale(keeps, abs(laws[0].mean - laws[1].mean) + 1.0)
 
 
-def _least(keeps: Callable[[float], bool], start: float) -> float:
+def least_scale(keeps: Callable[[float], bool], start: float) -> float:
     """The least scale of few digits that keeps the promise."""
     return _few_digits(1 / largest_private(lambda rate: keeps(_few_digits(1 / rate)), start=1 / start))
 
@@ -154,7 +154,8 @@ def _few_digits(scale: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)
 
 
-def _noise_law(noise: Noise, scale: float) -> LatticeLaw:
+def noise_law(noise: Noise, scale: float) -> LatticeLaw:
+    """The law of Z."""
     import numpy as np
 
     if noise == "none":

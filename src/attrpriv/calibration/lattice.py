@@ -25,14 +25,17 @@ _GRID_RATIO = 2.0**-32
 _COMMON_RATIO = 2.0**-34
 
 
-def grid_charge(columns: int) -> tuple[float, float]:
-    """(lambda, eta) for drawing the noise of this many columns on its grid; of several, with noise common to them."""
-    steps = 1.0 if columns == 1 else 1.25
+def grid_charge(columns: int, common_draws: int | None = None) -> tuple[float, float]:
+    """(lambda, eta) for drawing the noise of this many columns on its grid; of several, with noise common to them.
+
+    `common_draws` says how many numbers that noise is made of; as many as columns where it does not.
+    """
+    shared = (0 if columns == 1 else columns) if common_draws is None else common_draws
+    steps = 1.25 if shared else 1.0
     reach = steps * _GRID_RATIO
     own = columns * (_TAIL * reach + reach**2)
-    common = 0.0 if columns == 1 else columns * (_TAIL * _COMMON_RATIO + _COMMON_RATIO**2)
-    draws = columns if columns == 1 else 2 * columns
-    return (own + common) * (1 + 1e-12), draws * 2.2 * math.exp(-(_TAIL**2) / 2)
+    common = shared * (_TAIL * _COMMON_RATIO + _COMMON_RATIO**2)
+    return (own + common) * (1 + 1e-12), (columns + shared) * 2.2 * math.exp(-(_TAIL**2) / 2)
 
 
 def lattice_lambda(effective_variance: float, columns: int) -> float:

@@ -24,7 +24,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
 
 
 def holds(table: Any, condition: Condition) -> Any:
-    """Of a table, or of columns by name: whether a row satisfies the condition: true or false, never NULL (as a WHERE clause would read it)."""
+    """Whether a row of a table (or of columns by name) satisfies the condition: true or false, never NULL, as in WHERE."""
     return _three_valued(table, condition).fill_null(False)
 
 

@@ -33,7 +33,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
-from attrpriv.engines.tables import ColumnType, Source, quietly, shown_name
+from attrpriv.engines.tables import ColumnType, Source, has_nan, quietly, shown_name
 from attrpriv.engines.tally import Tallied, TallyRead, tallied, tally_aggregates, unknown_category
 from attrpriv.errors import DataError
 
@@ -146,7 +146,7 @@ def _aggregates(source: Source, read: ColumnRead) -> dict[str, Any]:
     kind = source.columns[read.column]
     value = column.cast({"boolean": "int64", "float": "float64"}[kind]) if kind in ("boolean", "float") else column
     missing = column.isnull()
-    if kind == "float" and _has_nan(source.engine):
+    if kind == "float" and has_nan(source.engine):
         missing = missing | value.isnan()
     outside = _outside(value, kind, read.clip)
     kept = ~missing
@@ -155,13 +155,6 @@ def _aggregates(source: Source, read: ColumnRead) -> dict[str, Any]:
     counted = {"missing": missing} | {side: ~missing & condition for side, condition in outside.items()}
     counts = {name: source.table.count(where=condition) for name, condition in counted.items()}
     return counts | {"kept": _sum(source.engine, kind, value, kept)}
-
-
-def _has_nan(engine: Any) -> bool:
-    """SQLite, for one, stores NaN as NULL and has no test for it."""
-    import ibis.expr.operations as operations
-
-    return bool(engine.has_operation(operations.IsNan))
 
 
 def _sum(engine: Any, kind: ColumnType, value: Any, kept: Any) -> Any:

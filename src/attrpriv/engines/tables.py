@@ -123,6 +123,13 @@ def quietly(work: Callable[[], Made]) -> Made | None:
         return None
 
 
+def has_nan(engine: Any) -> bool:
+    """SQLite, for one, stores NaN as NULL and has no test for it."""
+    import ibis.expr.operations as operations
+
+    return bool(engine.has_operation(operations.IsNan))
+
+
 def shown_name(column: object) -> str:
     """A column's name in a message: bare if it is a plain word, otherwise quoted, and always on one line."""
     return column if isinstance(column, str) and column.isidentifier() else repr(column)

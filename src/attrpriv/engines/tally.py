@@ -16,7 +16,7 @@ from functools import reduce
 from typing import Any
 
 from attrpriv.engines.conditions import check_condition, holds
-from attrpriv.engines.tables import Source, shown_name
+from attrpriv.engines.tables import Source, has_nan, shown_name
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Condition, columns_of
 
@@ -80,9 +80,9 @@ def _prepared(source: Source, read: TallyRead) -> dict[str, Any]:
         column, kind = source.table[name], source.columns[name]
         if kind == "float":
             column = column.cast("float64")
-            column = column.isnan().ifelse(None, column)
-        if name in read.fill and kind not in ("text", "boolean"):
-            column = column.fill_null(_whole(read.fill[name]))
+            column = column.isnan().ifelse(None, column) if has_nan(source.engine) else column
+        if name in read.fill and (kind != "boolean" or read.fill[name] in (0, 1)) and kind != "text":
+            column = column.fill_null(bool(read.fill[name]) if kind == "boolean" else _whole(read.fill[name]))
         if name in read.clip and kind in ("float", "integer", "decimal"):
             column = column.clip(*map(_whole, read.clip[name]))
         changed[name] = column

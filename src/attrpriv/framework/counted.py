@@ -22,6 +22,8 @@ def count_pairs(secret: Secret, n: int) -> CountPairs:
     apart = high - low
     if secret.within is not None:
         apart = min(apart, math.ceil(Fraction(repr(secret.within)) * scale))
+    if low > high:
+        raise QueryError(f"{secret.text}: its range holds no whole count of {n} rows; widen it.")
     if not 0 <= low <= high <= n:
         raise QueryError(f"{secret.text}: counts must be from 0 to the number of rows, {n}. Got {low} to {high}.")
     if low == high:
@@ -65,12 +67,18 @@ def _scale(secret: Secret, n: int) -> int:
     return n if composition is not None and composition.kind == "share" else 1
 
 
+def case_runs(secret: Secret, n: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """The counts that each of a table's cases holds."""
+    held = tuple(counts_in(case, n, _scale(secret, n)) for case in secret.case_sets)
+    if not all(held):
+        raise QueryError(f"{secret.text}: each case must hold a possible count of {n} rows.")
+    return held
+
+
 def _range(secret: Secret, n: int, scale: int) -> tuple[int, int]:
     """The hull of all values that must look alike: sets are hidden point by point."""
     if secret.cases is not None:
-        held = [counts_in(case, n, scale) for case in secret.case_sets]
-        if not all(held):
-            raise QueryError(f"{secret.text}: each case must hold a possible count of {n} rows.")
+        held = case_runs(secret, n)
         return min(runs[0][0] for runs in held), max(runs[-1][1] for runs in held)
     if secret.ends is None:
         return 0, n

@@ -6,8 +6,10 @@ anywhere fails the check, and nothing in a certificate depends on the table's va
 """
 
 from attrpriv.guarantee.certificate import Certificate, Guarantee
+from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
+from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.guarantee.view import ViewCell, ViewEvidence
@@ -16,12 +18,17 @@ __all__ = [
     "CasesCheck",
     "Certificate",
     "ConstantEvidence",
+    "CountCasesCheck",
+    "CountCasesEvidence",
     "CountCheck",
     "CountDirectEvidence",
     "CountLaplaceEvidence",
     "CouplingEvidence",
     "GaussianCheck",
     "GaussianEvidence",
+    "GroupCheck",
+    "GroupEvidence",
+    "GroupVectorEvidence",
     "Guarantee",
     "KernelEvidence",
     "LaplaceEvidence",

@@ -9,8 +9,10 @@ from pydantic import Field, ValidationError
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.count_cases import CountCasesEvidence
 from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import GaussianEvidence
+from attrpriv.guarantee.groups import GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
 from attrpriv.guarantee.view import ViewEvidence
@@ -22,9 +24,12 @@ Evidence = Annotated[
     | ViewEvidence
     | CountLaplaceEvidence
     | CountDirectEvidence
+    | CountCasesEvidence
     | WassersteinEvidence
     | KernelEvidence
-    | CouplingEvidence,
+    | CouplingEvidence
+    | GroupEvidence
+    | GroupVectorEvidence,
     Field(discriminator="kind"),
 ]
 
@@ -65,7 +70,8 @@ class Certificate(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
         evidence = self.evidence
-        return isinstance(evidence, GaussianEvidence | LaplaceEvidence) and evidence.covers(column, kind, scale)
+        counted = GaussianEvidence | LaplaceEvidence | GroupEvidence | GroupVectorEvidence
+        return isinstance(evidence, counted) and evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]

@@ -14,14 +14,12 @@ from pydantic import Field
 from attrpriv.divergences import gaussian_delta_upper, moving_upper
 from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
+from attrpriv.guarantee.charges import ROUND_UP, Charged
 from attrpriv.laws import Cell, MovingCases, parse_cases
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-# Everything below is recomputed in floats from stored floats; this covers their rounding, on the private side.
-_ROUND_UP = 1 + 1e-12
 
 
 Vector = tuple[Finite, ...]
@@ -99,7 +97,7 @@ def _within(cell: Cell, box: Cell) -> bool:
     )
 
 
-class GaussianEvidence(FrozenModel):
+class GaussianEvidence(Charged):
     """Equal-variance Gaussian outputs, plus every charge that is not the calibration itself."""
 
     kind: Literal["gaussian"] = "gaussian"
@@ -108,26 +106,13 @@ class GaussianEvidence(FrozenModel):
     factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
     checks: tuple[GaussianCheck, ...]
     set_checks: tuple[CasesCheck, ...] = Field(default=(), description="set-valued secrets, for one average")
-    grid_lambda: float = Field(ge=0)
-    lattice_lambda: float = Field(ge=0)
-    grid_eta: float = Field(ge=0)
-    shape_lambda: float = Field(default=0.0, ge=0)
-    shape_eta: float = Field(default=0.0, ge=0)
-    clip_delta: float = Field(ge=0)
-    fit_delta: float = Field(default=0.0, ge=0)
-    reserve: float = Field(ge=0)
 
     def delta(self, epsilon: float) -> float:
         """The delta reached at `epsilon`, from above."""
-        lam = self.grid_lambda + self.lattice_lambda + self.shape_lambda
-        inner = epsilon - 2 * lam
-        if not inner >= 0:
+        inner = self.inner(epsilon)
+        if inner is None:
             return 1.0
-        # Rounded down, because a smaller epsilon inside can only raise delta.
-        inner = max(0.0, inner * (1 - 1e-15) - 1e-300)
-        worst = max(gaussian_delta_upper(inner, self.distance()), self._sets(inner))
-        close = math.exp(lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
-        return (close + self.clip_delta + self.fit_delta + self.reserve) * _ROUND_UP
+        return self.charged(max(gaussian_delta_upper(inner, self.distance()), self._sets(inner)), epsilon)
 
     def _sets(self, epsilon: float) -> float:
         if not self.set_checks:
@@ -144,7 +129,7 @@ class GaussianEvidence(FrozenModel):
         """sqrt of the largest eigenvalue of shifts' (credited + noise)^-1 shifts, rounded up."""
         if len(self.columns) == 1 and len(check.shifts[0]) == 1:
             return self._scalar_distance(check)
-        return matrix_distance(check.shifts, self._spread(check)) * _ROUND_UP
+        return matrix_distance(check.shifts, self._spread(check)) * ROUND_UP
 
     def _scalar_distance(self, check: GaussianCheck) -> float:
         shift, credited = abs(check.shifts[0][0]), check.credited[0][0]
@@ -154,7 +139,7 @@ class GaussianEvidence(FrozenModel):
         spread = math.hypot(math.sqrt(credited), self.independent[0], common)
         if shift and not spread > 0:
             raise CertificateError(f"certificate: {self.columns[0]} moves with {check.secret} and has no noise.")
-        return shift / spread * _ROUND_UP if shift else 0.0
+        return shift / spread * ROUND_UP if shift else 0.0
 
     def _spread(self, check: GaussianCheck) -> NDArray[np.float64]:
         """The covariance of the released averages given the secret, from below."""

@@ -1,6 +1,7 @@
 """The laws a release can have: Gaussian, on whole numbers, mixed; and the sets of values a secret can be known to lie in."""
 
 from attrpriv.laws.binomial_tails import BinomialTails, binomial_tails
+from attrpriv.laws.count_cases import CountCases, case_laws
 from attrpriv.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
 from attrpriv.laws.gaussian import GaussianLaw
 from attrpriv.laws.gaussian_mixture import GaussianMixture
@@ -12,6 +13,7 @@ from attrpriv.laws.records import CountPairs, RecordLaws
 __all__ = [
     "BinomialTails",
     "Cell",
+    "CountCases",
     "CountPairs",
     "EndRange",
     "GaussianLaw",
@@ -24,6 +26,7 @@ __all__ = [
     "Spread",
     "binomial_sum",
     "binomial_tails",
+    "case_laws",
     "discrete_gaussian",
     "discrete_laplace",
     "fixed_binomial_sum",

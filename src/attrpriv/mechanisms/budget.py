@@ -24,7 +24,7 @@ from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.calibration import classical_mu, gaussian_mu
 from attrpriv.calibration.lattice import grid_charge
 from attrpriv.errors import RefusedError
-from attrpriv.framework import Problem
+from attrpriv.framework import Assumption, Problem
 from attrpriv.mechanisms.refusal import Refusal
 
 _RESERVE = 0.02
@@ -53,11 +53,14 @@ class Budget:
         return 2 * (self.grid_lambda + self.lattice_lambda + self.shape_lambda)
 
 
-def budget(problem: Problem, theta: Sequence[Gaussian], lattice_lambda: float, clip_delta: float) -> Budget:
-    """Pay for everything; refuse where nothing is left."""
-    grid_lambda, grid_eta = grid_charge(len(problem.columns))
-    shape_lambda = max((g.tolerance.shape.lambda_ for g in theta if g.tolerance.shape is not None), default=0.0)
-    shape_eta = max((g.tolerance.shape.eta for g in theta if g.tolerance.shape is not None), default=0.0)
+def budget(
+    problem: Problem, theta: Sequence[Assumption], lattice_lambda: float, clip_delta: float, common: int | None = None
+) -> Budget:
+    """Pay for everything, `common` draws of noise common to several averages included; refuse where nothing is left."""
+    grid_lambda, grid_eta = grid_charge(len(problem.columns), common)
+    shapes = [g.tolerance.shape for g in theta if isinstance(g, Gaussian) and g.tolerance.shape is not None]
+    shape_lambda = max((shape.lambda_ for shape in shapes), default=0.0)
+    shape_eta = max((shape.eta for shape in shapes), default=0.0)
     fit = _fit_charge(problem, theta)
     lam = grid_lambda + lattice_lambda + shape_lambda
     epsilon = (problem.epsilon - 2 * lam) * (1 - 1e-12)
@@ -86,7 +89,7 @@ def budget(problem: Problem, theta: Sequence[Gaussian], lattice_lambda: float, c
     )
 
 
-def _fit_charge(problem: Problem, theta: Sequence[Gaussian]) -> FitCharge:
+def _fit_charge(problem: Problem, theta: Sequence[Assumption]) -> FitCharge:
     """The chance that a fitted assumption misses the truth: part of delta, or on top of it where the policy accepts that."""
     reason = fit_refusal(theta, problem.delta)
     if reason is not None and not problem.accept_fit_risk:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrpriv.framework import Problem
-from attrpriv.guarantee import Certificate, CountCheck, Guarantee, LaplaceEvidence, LaplaceTerm
+from attrpriv.guarantee import Certificate, CountCasesEvidence, CountCheck, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.guarantee.certificate import Evidence
 from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.count_cases import set_assumptions
 from attrpriv.mechanisms.counted import Counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.tally import Tally
@@ -44,7 +45,7 @@ def count_plan(
         delta=problem.delta,
         evidence=evidence,
         individuals=rows,
-        assumes=count_assumptions(found),
+        assumes=(*count_assumptions(found), *set_assumptions(evidence)),
         exact=exact,
     )
     certificate.verify()
@@ -60,7 +61,7 @@ def count_plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=reference),
         certificate=certificate,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
-        notes=(*_notes(found, tally), *notes),
+        notes=(*_notes(found, tally, evidence), *notes),
     )
 
 
@@ -100,7 +101,7 @@ def count_assumptions(found: Counted) -> tuple[str, ...]:
     return (*lines, known, *common_assumptions(problem))
 
 
-def _notes(found: Counted, tally: Tally) -> tuple[str, ...]:
+def _notes(found: Counted, tally: Tally, evidence: Evidence) -> tuple[str, ...]:
     notes = []
     if tally.noise == "none" and not tally.individuals:
         notes.append("the exact answer is private already; no noise is added.")
@@ -108,6 +109,8 @@ def _notes(found: Counted, tally: Tally) -> tuple[str, ...]:
         notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
     if any(case.population for case in found.cases):
         notes.append("a share of the population is hidden whatever share this table has.")
-    if any(secret.cases is not None for secret in found.problem.secrets):
+    if isinstance(evidence, CountCasesEvidence):
+        notes.append("sets of values are hidden by the exact law of the mixture, under the stated prior.")
+    elif any(secret.cases is not None for secret in found.problem.secrets):
         notes.append("sets of values are hidden point by point.")
     return tuple(notes)

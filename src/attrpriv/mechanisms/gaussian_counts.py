@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from attrpriv.calibration.direct import least_direct_scale
+from attrpriv.calibration.laplace import laplace_loss
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
-from attrpriv.guarantee import CountDirectEvidence
+from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.mechanisms.count_cases import set_evidence, why_pointwise
 from attrpriv.mechanisms.count_plan import checks, count_plan
 from attrpriv.mechanisms.counted import Counted, counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+
+_REFERENCE = "docs/theory/exact-calibration.md"
 
 
 def plan(problem: Problem) -> Plan:
@@ -21,19 +26,28 @@ def plan(problem: Problem) -> Plan:
         raise Refusal("is for one number; a histogram is covered by laplace.")
     if problem.delta == 0:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
-    scale = _scale(found)
-    noise: Literal["gaussian", "none"] = "gaussian" if scale else "none"
-    evidence = CountDirectEvidence(checks=checks(found), noise=noise, scale=scale, known=found.known)
-    return count_plan(found, "gaussian", noise, scale, evidence, "docs/theory/exact-calibration.md")
+    if all(laplace_loss(case.records, case.pairs.apart, 0.0).upper <= problem.epsilon for case in found.cases):
+        exact = CountLaplaceEvidence(checks=checks(found), scale=0.0)
+        return count_plan(found, "gaussian", "none", 0.0, exact, _REFERENCE)
+    pointwise = _scale(found)
+    most = math.inf if isinstance(pointwise, str) else pointwise
+    sets = set_evidence(found, "gaussian", 0.0, most)
+    if sets is not None:
+        return count_plan(found, "gaussian", sets.noise, sets.scale, sets, _REFERENCE)
+    if isinstance(pointwise, str):
+        raise Refusal(pointwise)
+    noise: Literal["gaussian", "none"] = "gaussian" if pointwise else "none"
+    evidence = CountDirectEvidence(checks=checks(found), noise=noise, scale=pointwise, known=found.known)
+    return count_plan(found, "gaussian", noise, pointwise, evidence, _REFERENCE, notes=why_pointwise(found))
 
 
-def _scale(found: Counted) -> float:
-    problem, reason = found.problem, None
+def _scale(found: Counted) -> float | str:
+    """The least scale that hides the counts point by point, or why there is none."""
+    problem = found.problem
     try:
         return max(
             least_direct_scale([c.records], c.pairs, "gaussian", problem.epsilon, problem.delta, known=found.known)
             for c in found.cases
         )
     except UsageError as error:
-        reason = str(error)
-    raise Refusal(reason)
+        return str(error)

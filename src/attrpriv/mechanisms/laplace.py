@@ -2,7 +2,8 @@
 
 Pure epsilon: the least scale whose exact loss is at most epsilon, in closed form (docs/theory/exact-calibration.md). With
 delta above 0, for a count or a sum, the least scale at which the laws of the noisy answers are (epsilon, delta)-close, which is
-never more. Scale 0 is the exact answer.
+never more. Scale 0 is the exact answer. Secrets that are sets of counts are hidden by the law of their mixture where the prior is
+stated and that needs less noise (`count_cases`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from attrpriv.calibration.direct import least_direct_scale
 from attrpriv.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
-from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.guarantee import CountCasesEvidence, CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.mechanisms.count_cases import is_least, set_evidence, why_pointwise
 from attrpriv.mechanisms.count_plan import checks, count_plan, row_scale
 from attrpriv.mechanisms.counted import Counted, counted
 from attrpriv.mechanisms.plan import Plan
@@ -24,7 +26,7 @@ def plan(problem: Problem) -> Plan:
     """The least Laplace noise on whole numbers."""
     found = counted(problem)
     scale = max(row_scale(found), _pure_scale(found))
-    evidence: CountLaplaceEvidence | CountDirectEvidence = CountLaplaceEvidence(
+    evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence = CountLaplaceEvidence(
         checks=checks(found), scale=scale, histogram=found.tally.histogram
     )
     if problem.delta > 0 and not found.tally.histogram and scale > row_scale(found):
@@ -34,8 +36,18 @@ def plan(problem: Problem) -> Plan:
             evidence = CountDirectEvidence(
                 checks=checks(found), noise="laplace" if scale else "none", scale=scale, known=found.known
             )
+    sets = set_evidence(found, "laplace", row_scale(found), scale)
+    if sets is not None:
+        scale, evidence = sets.scale, sets
     return count_plan(
-        found, "laplace", "laplace" if scale else "none", scale, evidence, _REFERENCE, exact=_exact(found, evidence)
+        found,
+        "laplace",
+        "laplace" if scale else "none",
+        scale,
+        evidence,
+        _REFERENCE,
+        exact=_exact(found, evidence),
+        notes=why_pointwise(found),
     )
 
 
@@ -71,8 +83,10 @@ def _direct_scale(found: Counted, most: float) -> float | None:
     return scale
 
 
-def _exact(found: Counted, evidence: CountLaplaceEvidence | CountDirectEvidence) -> bool:
+def _exact(found: Counted, evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence) -> bool:
     """Whether no smaller Laplace noise would do, as far as it is known."""
+    if isinstance(evidence, CountCasesEvidence):
+        return is_least(evidence, found.problem.delta)
     if isinstance(evidence, CountDirectEvidence) or found.tally.histogram or not evidence.scale:
         return True
     losses = [laplace_loss(case.records, case.pairs.apart, evidence.scale) for case in found.cases]

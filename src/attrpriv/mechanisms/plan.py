@@ -16,12 +16,13 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.guarantee import Certificate, GaussianEvidence, Guarantee
+from attrpriv.guarantee import Certificate, GaussianEvidence, GroupEvidence, GroupVectorEvidence, Guarantee
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread
+from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
 from attrpriv.mechanisms.noise_design import Design, common_bits
-from attrpriv.mechanisms.tally import Tally
+from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
-from attrpriv.noise import add_gaussian, add_laplace, correlated_noise
+from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace, correlated_noise
 from attrpriv.queries.query import Query
 
 
@@ -53,6 +54,7 @@ class Plan(FrozenModel):
     guarantee: Guarantee
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
+    categories: tuple[TallyCategory, ...] = Field(default=(), description="the sensitive column's, counted with the columns")
     tally: Tally | None = Field(default=None, description="what is counted, and its whole-number noise, instead of columns")
     errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
@@ -106,9 +108,11 @@ class Plan(FrozenModel):
         average = _exact(statistic) / query.weight(self.n)
         return self.answers([average])[0]
 
-    def answers(self, averages: Sequence[Fraction]) -> tuple[float, ...]:
-        """One noisy answer a query, from the averages of `columns` in order."""
+    def answers(self, averages: Sequence[Fraction], counts: Sequence[int] = ()) -> tuple[float, ...]:
+        """One noisy answer a query, from the averages of `columns` and the counts of `categories`, in order."""
         self._require_certified()
+        if len(counts) != len(self.categories):
+            raise CertificateError(f"plan: needs the counts of {len(self.categories)} categories. Got {len(counts)}.")
         if len(averages) != len(self.columns):
             raise CertificateError(f"plan: needs {len(self.columns)} averages. Got {len(averages)}.")
         if self.view is not None or not all(query.plain for query in self.queries):
@@ -117,11 +121,23 @@ class Plan(FrozenModel):
         if self.factor:
             common = correlated_noise(self.factor, self._common_bits())
             moved = [average + noise for average, noise in zip(moved, common, strict=True)]
-        noisy = {part.column: _noisy(part, average) for part, average in zip(self.columns, moved, strict=True)}
+        evidence = self.certificate.evidence
+        extra = equalising_noise(evidence, self._sides(counts))
+        moved = [average + noise for average, noise in zip(moved, extra, strict=True)] if extra else moved
+        secret = secret_scale(evidence, self._sides(counts))
+        noisy = {
+            part.column: _noisy(part, average, secret, grid_of(evidence))
+            for part, average in zip(self.columns, moved, strict=True)
+        }
         return tuple(
             float(self.n) if query.column is None else float(noisy[query.column] * query.weight(self.n))
             for query in self.queries
         )
+
+    def _sides(self, counts: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The counts of the categories inside and outside of the secret's set, each in the order of the assumption."""
+        pairs = list(zip(self.categories, counts, strict=True))
+        return [count for one, count in pairs if one.member], [count for one, count in pairs if not one.member]
 
     def _randomised_tally(self, tally: Tally, query: Query, statistic: Fraction) -> float:
         if tally.histogram or tally.noise == "kernel":
@@ -154,7 +170,9 @@ class Plan(FrozenModel):
         evidence, rows = self.certificate.evidence, self.certificate.individuals
         if self.tally is not None:
             covered.append(self.tally.covered_by(self.certificate))
-        covered.append(self.factor == (evidence.factor if isinstance(evidence, GaussianEvidence) else ()))
+        common = evidence.factor if isinstance(evidence, GaussianEvidence | GroupVectorEvidence) else ()
+        covered.append(self.factor == common)
+        covered.append(bool(self.categories) == isinstance(evidence, GroupEvidence | GroupVectorEvidence))
         for part in self.columns:
             covered.append(part.noise.kind != "laplace" or part.clip is not None)
             if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
@@ -174,6 +192,8 @@ class Plan(FrozenModel):
         return Spread(noise.kind, noise.scale, noise.individuals)
 
     def _common_bits(self) -> int:
+        if isinstance(self.certificate.evidence, GroupVectorEvidence):
+            return self.certificate.evidence.bits()
         return common_bits(Design(tuple(part.independent for part in self.columns), self.factor))
 
     def entries(self, chosen: bool) -> list[dict[str, Any]]:
@@ -230,10 +250,12 @@ def _clipped(part: ColumnPlan, average: Fraction) -> Fraction:
     return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
 
 
-def _noisy(part: ColumnPlan, average: Fraction) -> Fraction:
+def _noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None) -> Fraction:
     if part.centre is not None:
         return Fraction(part.centre)
-    if part.noise.kind == "gaussian":
+    if secret is not None and step is not None:
+        noisy = add_gaussian_on(average, secret, step)
+    elif part.noise.kind == "gaussian":
         noisy = add_gaussian(average, part.independent)
     elif part.noise.kind == "laplace":
         noisy = add_laplace(average, part.noise.scale)

@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions import Counts, Groups
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms import (
     count_yardsticks,
     gaussian,
     gaussian_counts,
+    group_means,
     laplace,
     optimal,
     subsample,
@@ -51,6 +52,8 @@ def _gaussian(problem: Problem) -> Plan:
     """The Gaussian mechanism, for the kind of assumption that there is."""
     if problem.theta and all(isinstance(member, Counts) for member in problem.theta):
         return gaussian_counts.plan(problem)
+    if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
+        return _on_averages(group_means.plan)(problem)
     return _on_averages(gaussian.plan)(problem)
 
 

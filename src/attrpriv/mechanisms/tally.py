@@ -20,6 +20,7 @@ from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
 from attrpriv.guarantee import (
     Certificate,
     ConstantEvidence,
+    CountCasesEvidence,
     CountDirectEvidence,
     CountLaplaceEvidence,
     CouplingEvidence,
@@ -159,6 +160,6 @@ class Tally(FrozenModel):
             return False
         if isinstance(evidence, KernelEvidence | CouplingEvidence):
             return self.noise == "kernel"
-        if isinstance(evidence, CountLaplaceEvidence | CountDirectEvidence | WassersteinEvidence):
+        if isinstance(evidence, CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence | WassersteinEvidence):
             return evidence.draws(self.noise, self.scale)
         return False

@@ -63,7 +63,7 @@ def _column_layout(problem: Problem, counts: Counts, column: str, *, histogram: 
         steps, unit, origin, order = tuple(range(len(values))), Fraction(1), Fraction(0), list(range(len(values)))
     else:
         steps, unit, origin, order = _steps(column, values)
-    _require_reach(problem, column, values, histogram=histogram)
+    _require_reach(problem, column, values)
     cells = tuple(
         TallyCell(name=names[k], where=str(_cell_condition(problem, column, values[k], k)), value=1 if histogram else step)
         for k, step in zip(order, steps, strict=True)
@@ -111,7 +111,7 @@ def _fraction(column: str, value: int | float | str) -> Fraction:
     raise QueryError(problem)
 
 
-def _require_reach(problem: Problem, column: str, values: Sequence[int | float | str], *, histogram: bool) -> None:
+def _require_reach(problem: Problem, column: str, values: Sequence[int | float | str]) -> None:
     """Rows are clipped to the bounds first, so that the cells must cover the bounds."""
     if column not in problem.bounds:
         return
@@ -137,6 +137,7 @@ def _bin_condition(edges: Sequence[float], column: str, k: int) -> Condition:
 
 
 def _tally(problem: Problem, counts: Counts, cells: tuple[TallyCell, ...], *, complete: bool) -> Tally:
+    _require_reach(problem, counts.sensitive, ())
     members = members_of(problem, counts, problem.secrets[0])
     categories = tuple(
         TallyCategory(

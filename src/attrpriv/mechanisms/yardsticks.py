@@ -9,11 +9,12 @@ data would have told. `auto` never chooses it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem
+from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
@@ -84,11 +85,11 @@ def _rows(problem: Problem, terms: Sequence[LaplaceTerm]) -> LaplaceEvidence | N
 
 def plan_constant(problem: Problem) -> Plan:
     """The assumption's own mean."""
-    theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
+    theta = tuple(stated for member in problem.theta if (stated := _stated(problem, member)) is not None)
     columns = []
     for column in problem.columns:
         if not theta or any(column not in gaussian.mean for gaussian in theta):
-            raise Refusal(f"needs the mean of {column} in the assumption.")
+            raise Refusal(f"needs the mean of {column} in the assumption (with groups: a prior for each category).")
         centre = theta[0].mean[column]
         error = _constant_error(problem, theta, column, centre)
         off = {
@@ -100,6 +101,26 @@ def plan_constant(problem: Problem) -> Plan:
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )
     return _assemble(problem, "constant", tuple(columns), certificate, notes=("a yardstick: auto never chooses it.",))
+
+
+def _stated(problem: Problem, member: Assumption) -> Gaussian | None:
+    """What an assumption says of a row of which no category is known: with groups, by the prior of the categories."""
+    if isinstance(member, Gaussian):
+        return member
+    shares = dict(member.prior or {}) if isinstance(member, Groups) else {}
+    if not isinstance(member, Groups) or set(shares) != set(member.categories):
+        return None
+    weights = {name: (low + high) / 2 for name, (low, high) in shares.items()}
+    mean, sd = {}, {}
+    for column in problem.columns:
+        if column not in member.columns:
+            return None
+        mean[column] = sum(weight * member.mean_of(name, column) for name, weight in weights.items())
+        spread = {name: member.sd_range(name, column)[1] ** 2 for name in weights}
+        between = {name: (member.mean_of(name, column) - mean[column]) ** 2 for name in weights}
+        sd[column] = math.sqrt(sum(weight * (spread[name] + between[name]) for name, weight in weights.items()))
+    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(problem.columns, 2)}
+    return Gaussian(mean=mean, sd=sd, correlation=pairs, tolerance={"mean": member.tolerance.mean, "correlation": 0})
 
 
 def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:

@@ -45,6 +45,13 @@ def add_gaussian(value: Fraction, scale: float) -> Fraction:
     return _on_grid(value, step, int(_gaussian(scale / step)(0)))
 
 
+def add_gaussian_on(value: Fraction, scale: float, step: float) -> Fraction:
+    """The same on a public grid, for a scale that must stay secret: its own grid would tell it."""
+    if not (0 < step <= granularity(scale) and scale / step <= 2.0**MOST_BITS):
+        raise CertificateError("noise: the grid must be as fine as the noise asks for, and not finer than 64 bits hold.")
+    return _on_grid(value, step, int(_gaussian(scale / step)(0)))
+
+
 def add_laplace(value: Fraction, scale: float) -> Fraction:
     """The value on the grid plus discrete Laplace noise of the given scale."""
     step = granularity(scale)
@@ -61,16 +68,18 @@ def whole_laplace(scale: float) -> int:
     return int(_laplace(scale)(0))
 
 
-def correlated_noise(factor: Sequence[Sequence[float]], bits: int) -> list[Fraction]:
-    """A draw of `factor` times independent standard normals, each on the grid 2^-bits, with no rounding at all.
+def correlated_noise(factor: Sequence[Sequence[float]], bits: int, variance: float = 1.0) -> list[Fraction]:
+    """A draw of `factor` times independent normals of this variance, each on the grid 2^-bits, with no rounding at all.
 
-    The factor is a public matrix, one row for each value; its floats are taken as the rational numbers they are.
+    The factor is a public matrix, one row for each value; its floats are taken as the rational numbers they are. The variance,
+    from 0 to 1, may be secret: neither the grid nor the factor depends on it.
     """
     if not 0 < bits <= MOST_BITS:
         raise UsageError(f"bits: must be from 1 to {MOST_BITS}. Got {bits}.")
     draws = len(factor[0]) if factor else 0
     step = Fraction(1, 2**bits)
-    units = [int(_gaussian(float(2**bits))(0)) * step for _ in range(draws)]
+    steps = math.sqrt(variance) * 2**bits
+    units = [(int(_gaussian(steps)(0)) if steps else 0) * step for _ in range(draws)]
     return [sum((Fraction(weight) * unit for weight, unit in zip(row, units, strict=True)), Fraction(0)) for row in factor]
 
 

@@ -6,6 +6,7 @@ text is compared with a number, there is no answer and the condition is refused.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,12 +59,17 @@ def holds_for(condition: Condition, category: Category) -> bool:
     if isinstance(condition, In):
         return any(_compare("=", category, value, condition) for value in condition.values)
     if isinstance(condition, Written):
-        return _written(category) == condition.text
+        return _spelled(category, condition) == condition.text
     return _compare(condition.operator, category, condition.value, condition)
 
 
-def _written(category: Category) -> str:
-    return str(category).lower() if isinstance(category, bool) else str(category)
+def _spelled(category: Category, whole: Condition) -> str:
+    """A category by its name. How an engine spells a number depends on the column's type, so a number has none."""
+    if isinstance(category, bool):
+        return str(category).lower()
+    if isinstance(category, str):
+        return category
+    raise QueryError(f"condition: {whole} must compare the category {category} with a number.")
 
 
 def _compare(sign: Literal["=", "!=", "<", "<=", ">", ">="], category: Category, value: Value, whole: Compare | In) -> bool:
@@ -72,20 +78,33 @@ def _compare(sign: Literal["=", "!=", "<", "<=", ">", ">="], category: Category,
     if isinstance(value, str | bool):
         if sign not in ("=", "!="):
             raise QueryError(f"condition: {whole} must compare a category by = or !=.")
-        return (_written(category) == _written(value)) == (sign == "=")
+        same = _truth(category, whole) == value if isinstance(value, bool) else _spelled(category, whole) == value
+        return same == (sign == "=")
     number = _number(category)
     if number is None:
         raise QueryError(f"condition: {whole} must compare the category {category!r} with a text.")
     return _OPERATORS[sign](number, value)
 
 
+def _truth(category: Category, whole: Condition) -> bool:
+    """Of a boolean column: true and false, by name or as 1 and 0."""
+    for truth, spellings in ((True, (True, "true")), (False, (False, "false"))):
+        if category in spellings:
+            return truth
+    raise QueryError(f"condition: {whole} must compare the category {category!r} with a text or a number.")
+
+
 def _number(category: Category) -> float | None:
+    """Whole numbers stay whole, whatever their size."""
     if isinstance(category, bool | Bin):
         return None
-    try:
-        return float(category)
-    except ValueError:
-        return None
+    for read in (int, float):
+        try:
+            found = category if isinstance(category, int | float) else read(category)
+        except ValueError:
+            continue
+        return found if math.isfinite(found) else None
+    return None
 
 
 def _bin_compare(sign: str, rows: Bin, value: Value, whole: Compare | In) -> bool:

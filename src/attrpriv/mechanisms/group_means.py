@@ -1,0 +1,295 @@
+"""`gaussian` under a groups assumption: averages that hide how many rows are of some category (docs/theory/groups.md).
+
+One average: the least noise in two forms, and the one that errs less.
+
+    direct       F + N(0, s^2): the laws' variances differ with the count, and that is counted
+    equalised    F + N(0, vmax - v + s^2): the owner, who knows the counts, first makes all variances equal
+
+Several averages: covariances are made equal by public factors, then the shift is hidden by correlated noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from attrpriv.assumptions import Groups
+from attrpriv.calibration.groups import Form, least_group_noise, most_equalising
+from attrpriv.calibration.groups_vector import equalise, least_group_covariance
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, GroupCheck, GroupEvidence, GroupVectorEvidence, Guarantee
+from attrpriv.laws.groups import GroupCase
+from attrpriv.laws.groups_vector import VectorCase
+from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error
+from attrpriv.mechanisms.budget import Budget, budget
+from attrpriv.mechanisms.group_case import Recorded, categories_of, checks, clip_charge, groups_of, recorded
+from attrpriv.mechanisms.individuals import row_evidence
+from attrpriv.mechanisms.plan import ColumnPlan, Plan
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.noise import MOST_BITS, granularity
+
+_ROUND_UP = 1 + 1e-9
+_OFF_BY = (0.01, 0.02, 0.05, 0.1)
+
+Clips = Mapping[str, float | None]
+
+
+def plan(problem: Problem) -> Plan:
+    """The least Gaussian noise that hides the composition."""
+    theta = groups_of(problem)
+    lattice = recorded(problem, theta)
+    clips = {column: clip_charge(problem, theta, column) for column in problem.columns}
+    cases = checks(problem, theta)
+    evidence, extra = (_scalar if len(problem.columns) == 1 else _vector)(problem, theta, cases, lattice, clips)
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=_budget(problem, theta, lattice, clips).promised,
+        evidence=evidence,
+        individuals=row_evidence(problem, _own(evidence), clips),
+        assumes=_assumptions(problem, theta, lattice),
+        exact=isinstance(evidence, GroupEvidence) and _is_exact(cases, evidence, lattice),
+    )
+    certificate.verify()
+    return Plan(
+        mechanism="gaussian",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=certificate.delta,
+        policy_digest=problem.policy_digest,
+        columns=_columns(problem, certificate, evidence, extra, lattice, clips),
+        factor=evidence.factor if isinstance(evidence, GroupVectorEvidence) else (),
+        categories=categories_of(problem, theta[0]),
+        guarantee=Guarantee(kind="proved", statement=statement(problem, certificate.delta), reference="docs/theory/groups.md"),
+        certificate=certificate,
+        model_error=_model_error(evidence, problem),
+        notes=_notes(problem, evidence, lattice, clips),
+    )
+
+
+def _budget(problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None) -> Budget:
+    return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
+
+
+# --------------------------------------------------------------------------------------------------------- one average
+
+
+def _scalar(
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+) -> tuple[GroupEvidence, tuple[float, ...]]:
+    """The better of the two forms; with it the largest noise that equalising adds, as an sd."""
+    left = _budget(problem, theta, lattice, clips)
+    mask = lattice.masks[problem.columns[0]]
+    ways = [_noise(problem, cases, left, mask, "direct")]
+    equalising = 0.0
+    case = cases[0].case
+    # A changed row changes the counts too, and with them the noise that equalises: that is not covered for single rows.
+    if len(cases) == 1 and isinstance(case, GroupCase) and case.sd_tolerance == 0 and problem.individuals is None:
+        way = _noise_or_none(problem, cases, left, mask)
+        equalising = math.sqrt(max(0.0, most_equalising(case)))
+        largest = math.inf if way is None else math.hypot(way.scale, equalising)
+        # All tables share the grid of the least noise, and 64 bits must hold the most noise on it.
+        if way is not None and largest < ways[0].scale and largest / granularity(way.scale) <= 2.0**MOST_BITS:
+            return way, (equalising,)
+    return ways[0], (0.0,)
+
+
+def _noise_or_none(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float) -> GroupEvidence | None:
+    try:
+        return _noise(problem, cases, left, mask, "equalised")
+    except Refusal:
+        return None
+
+
+def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float, form: Form) -> GroupEvidence:
+    reason = None
+    try:
+        variance = mask**2
+        for check in cases:
+            delta = left.delta - check.tail * (1 + 1e-9)
+            if not delta > 0:
+                raise RefusedError("delta is used up by the counts that a population's tables can have.")
+            if isinstance(check.case, GroupCase):
+                variance = max(variance, least_group_noise(check.case, left.epsilon, delta * (1 - 1e-12), form, variance))
+        return GroupEvidence(
+            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **_charges(left)
+        )
+    except (RefusedError, UsageError) as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def _charges(left: Budget) -> dict[str, float]:
+    return {
+        "grid_lambda": left.grid_lambda,
+        "lattice_lambda": left.lattice_lambda,
+        "grid_eta": left.grid_eta,
+        "clip_delta": left.clip_delta,
+        "fit_delta": left.fit_delta,
+        "reserve": left.reserve,
+    }
+
+
+def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
+    """Whether no smaller noise of this form would do: exact laws, or the mask alone."""
+    stated = all(isinstance(check.case, GroupCase) and check.case.exact and check.shares is None for check in cases)
+    return stated or evidence.scale <= lattice.masks[evidence.columns[0]] * _ROUND_UP**2
+
+
+# ----------------------------------------------------------------------------------------------------- several averages
+
+
+def _vector(
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+) -> tuple[GroupVectorEvidence, tuple[float, ...]]:
+    check = cases[0]
+    if len(cases) != 1 or not isinstance(check.case, VectorCase):
+        raise Refusal("several averages are planned for one secret under one assumption; ask for one average.")
+    if problem.individuals is not None:
+        raise Refusal("individuals: single rows are covered for one average at a time with groups.")
+    reason = None
+    try:
+        equalised = equalise(check.case)
+        draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
+        left = _budget(problem, theta, lattice, clips, draws)
+        masks = [lattice.masks[column] * _ROUND_UP for column in problem.columns]
+        delta = (left.delta - check.tail * (1 + 1e-9)) * (1 - 1e-9)
+        noise = least_group_covariance(check.case, left.epsilon, delta, masks)
+        evidence = GroupVectorEvidence(
+            columns=problem.columns,
+            check=check,
+            equalised=equalised,
+            independent=noise.independent,
+            factor=noise.factor,
+            **_charges(left),
+        )
+        if evidence.bits() > MOST_BITS:
+            raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
+        return evidence, evidence.most_equalising()
+    except (RefusedError, UsageError) as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+# ------------------------------------------------------------------------------------------------------------ the plan
+
+
+def _own(evidence: GroupEvidence | GroupVectorEvidence) -> tuple[float, ...]:
+    return (evidence.scale,) if isinstance(evidence, GroupEvidence) else evidence.independent
+
+
+def _columns(
+    problem: Problem,
+    certificate: Certificate,
+    evidence: GroupEvidence | GroupVectorEvidence,
+    extra: Sequence[float],
+    lattice: Recorded,
+    clips: Clips,
+) -> tuple[ColumnPlan, ...]:
+    """The noise reported is the most that any table gets: what a table really gets would tell its counts."""
+    rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
+    plans = []
+    for k, column in enumerate(problem.columns):
+        own = _own(evidence)[k]
+        common = evidence.factor[k] if isinstance(evidence, GroupVectorEvidence) and evidence.factor else ()
+        scale = math.hypot(own, *common, extra[k])
+        parameters = {
+            "form": evidence.form if isinstance(evidence, GroupEvidence) else "equalised",
+            "mask": lattice.masks[column],
+            "independent": own,
+            "granularity": granularity(own),
+            "clipped": clips.get(column) is not None,
+        }
+        plans.append(
+            ColumnPlan(
+                column=column,
+                noise=Noise(kind="gaussian", scale=scale, individuals=rows.get(column, 0.0)),
+                independent=own,
+                error=noise_error(scale, rows.get(column, 0.0)),
+                fill=problem.missing.get(column),
+                clip=problem.bounds[column] if clips.get(column) is not None else None,
+                parameters=parameters,
+            )
+        )
+    return tuple(plans)
+
+
+def _model_error(evidence: GroupEvidence | GroupVectorEvidence, problem: Problem) -> tuple[ModelError, ...]:
+    """The real epsilon, at the same delta, when the categories' means are further apart than the tolerance says."""
+    if not isinstance(evidence, GroupEvidence):
+        return ()
+    rows = []
+    for off in _OFF_BY:
+        wider = evidence.model_copy(update={"checks": tuple(_wider(check, off) for check in evidence.checks)})
+        rows.append(ModelError(off_by=off, epsilon=_real_epsilon(wider, problem)))
+    return tuple(rows)
+
+
+def _wider(check: GroupCheck, off: float) -> GroupCheck:
+    """The same case with every difference of means larger by this share."""
+    case = check.case
+    if not isinstance(case, GroupCase):
+        return check
+    around = case.rest[0][0]
+    members, rest = (
+        tuple((around + (mean - around) * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest)
+    )
+    moved = GroupCase(
+        case.n, case.low, case.high, case.apart, members, rest, case.mean_tolerance, case.sd_tolerance, case.known
+    )
+    return check.model_copy(update={"case": moved})
+
+
+def _real_epsilon(evidence: GroupEvidence, problem: Problem) -> float | None:
+    low, high = 0.0, problem.epsilon
+    while evidence.delta(high) > problem.delta:
+        low, high = high, 2 * high
+        if high > 500:
+            return None
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if evidence.delta(middle) <= problem.delta else (middle, high)
+    return high
+
+
+def _assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
+    lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
+    lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]
+    lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
+    lines += [
+        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
+    ]
+    known = (
+        f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole, or their entries of the columns named here"
+        if problem.known_rows
+        else "the adversary knows no row"
+    )
+    fitted = _budget_lines(problem, theta)
+    return (*lines, known, *common_assumptions(problem), *fitted)
+
+
+def _budget_lines(problem: Problem, theta: Sequence[Groups]) -> tuple[str, ...]:
+    from attrpriv.assumptions.fit_risk import fit_charge
+
+    return fit_charge(theta, problem.delta).lines
+
+
+def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+    notes = []
+    for k, column in enumerate(problem.columns):
+        if not problem.spacing(column)[1]:
+            notes.append(
+                f"{column}: values of undeclared spacing; digits are masked by noise of at least {lattice.masks[column]:.3g}. "
+                "Declare resolution to change that."
+            )
+        if isinstance(evidence, GroupEvidence) and _own(evidence)[k] <= lattice.masks[column] * _ROUND_UP**2:
+            notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
+        if column in problem.bounds and clips.get(column) is None:
+            notes.append(f"{column}: bounds are not applied, because clipping would change the law that is assumed.")
+    if isinstance(evidence, GroupVectorEvidence) or evidence.form == "equalised":
+        notes.append("tables get different noise, so that answers spread alike; reported is the most that any table gets.")
+    if any(secret.cases is not None for secret in problem.secrets):
+        notes.append("sets of values are hidden point by point.")
+    return tuple(notes)
