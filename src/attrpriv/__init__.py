@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from attrpriv import calibration, divergences, laws, queries
+    from attrpriv.assumptions.chain import Chain
     from attrpriv.assumptions.counts import Counts
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
     from attrpriv.assumptions.groups import Groups, GroupTolerance
+    from attrpriv.assumptions.hierarchy import Hierarchy
+    from attrpriv.assumptions.parameter_network import ParameterNetwork
     from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
         AttrprivError,
@@ -44,13 +47,16 @@ _HOME = {
     "AttrprivError": "errors",
     "Certificate": "guarantee",
     "CertificateError": "errors",
+    "Chain": "assumptions.chain",
     "Counts": "assumptions.counts",
     "DataError": "errors",
     "Gaussian": "assumptions.gaussian",
     "GroupTolerance": "assumptions.groups",
     "Groups": "assumptions.groups",
     "Guarantee": "guarantee",
+    "Hierarchy": "assumptions.hierarchy",
     "Parameter": "framework.secret",
+    "ParameterNetwork": "assumptions.parameter_network",
     "Plan": "mechanisms.plan",
     "Policy": "policy.models",
     "PolicyError": "errors",
@@ -76,13 +82,16 @@ __all__ = [
     "AttrprivError",
     "Certificate",
     "CertificateError",
+    "Chain",
     "Counts",
     "DataError",
     "Gaussian",
     "GroupTolerance",
     "Groups",
     "Guarantee",
+    "Hierarchy",
     "Parameter",
+    "ParameterNetwork",
     "Plan",
     "Policy",
     "PolicyError",

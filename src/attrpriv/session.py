@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Entry, Ledger
-from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
@@ -188,6 +188,8 @@ class Session:
         for assumed in self.policy.assume:
             if isinstance(assumed, Gaussian | Groups) and assumed.fitted is not None:
                 require_other_table(self._open(), assumed.fitted.rows, assumed.columns, assumed.fitted.digest)
+            if isinstance(assumed, ParameterNetwork) and assumed.fitted is not None:
+                require_other_table(self._open(), assumed.fitted.rows, assumed.fitted.columns, assumed.fitted.digest)
 
     def _averages(self, plan: Plan) -> tuple[list[Fraction], tuple[int, ...]]:
         """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
@@ -195,6 +197,7 @@ class Session:
         if not counted and all(part.centre is not None for part in plan.columns):
             return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
         reads = [ColumnRead(part.column, part.fill, part.clip) for part in plan.columns]
+        reads += [] if plan.clamp is None else [ColumnRead(plan.clamp.column, plan.clamp.fill)]
         tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
         found = scan(self._open(), reads, tally)
         if found.rows != plan.n:
@@ -273,7 +276,8 @@ class Session:
 def tally_read(tally: Tally) -> TallyRead:
     """What the engine has to count."""
     cells = tuple(parse_condition(cell.where) for cell in tally.cells)
-    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip)
+    covering = tuple(tuple(map(parse_condition, alternatives)) for alternatives in tally.covering)
+    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip, covering)
 
 
 def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
@@ -286,7 +290,10 @@ def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[st
     if not types:
         return
     asked = [query.column for query in queries if query.column is not None]
-    secrets = [column for secret in policy.protect if secret.composition is None for column in secret.columns]
+    means = any(isinstance(assumed, Hierarchy) for assumed in policy.assume)  # of a column that a plan may read
+    numeric = [secret for secret in policy.protect if secret.composition is None and (means or secret.attribute is None)]
+    numeric = [secret for secret in numeric if secret.entries is None]  # states may have names
+    secrets = [column for secret in numeric for column in secret.columns]
     declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.identifiers]
     declared += [column for secret in policy.protect for column in secret.columns]
     for column in dict.fromkeys((*asked, *secrets, *declared)):

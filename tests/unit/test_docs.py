@@ -24,11 +24,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from attrpriv.assumptions import Gaussian, Tolerance
+from attrpriv.assumptions import Counts, Gaussian, Groups, Tolerance
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
-from attrpriv.engines import scan, tables, view
+from attrpriv.engines import scan, tables, tally, view
 from attrpriv.framework import Secret
+from attrpriv.mechanisms.tally import OUTSIDE
 from attrpriv.policy import Policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,7 +37,13 @@ SCHOOL = Path("examples/students")
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")])
 OTHER_PAGES = sorted(ROOT.glob("*.md"))
 # Pages to follow from top to bottom, with the directory in which their reader is.
-FOLLOWED = {"README.md": Path(), "docs/guide/first-release.md": Path(), "examples/students/README.md": SCHOOL}
+FOLLOWED = {
+    "README.md": Path(),
+    "docs/guide/counts.md": Path(),
+    "docs/guide/first-release.md": Path(),
+    "examples/hospital/README.md": Path("examples/hospital"),
+    "examples/students/README.md": SCHOOL,
+}
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -268,6 +275,8 @@ def test_the_commands_documented_are_the_commands() -> None:
         ("`protect`: a secret", Secret),
         ("`assume`: Gaussian rows", Gaussian),
         ("`tolerance`: how far the truth may be from these numbers", Tolerance),
+        ("`assume`: counts", Counts),
+        ("`assume`: groups", Groups),
     ],
 )
 def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> None:
@@ -283,6 +292,8 @@ def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> 
         tables.UNREADABLE_PARQUET,
         tables.UNREADABLE_CSV,
         tables.UNREADABLE_FRAME,
+        tally.UNKNOWN_CATEGORY,
+        OUTSIDE,
         view.OUT_OF_RANGE,
         view.NO_CELL,
         view.NOT_UNIQUE,

@@ -11,19 +11,27 @@ What must never change: an interval that comes out of this module contains the t
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from attrpriv.assumptions.network import Network, bounds, bounds_given, read_network
-from attrpriv.assumptions.probabilities import Pair, Probability, ValueLaw, require_sum
+from attrpriv.assumptions.probabilities import (
+    Pair,
+    Probability,
+    ValueLaw,
+    complement,
+    exactly,
+    outward,
+    require_sum,
+)
 from attrpriv.errors import QueryError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap
-from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Written, columns_of, literal, parse_condition
-from attrpriv.queries.evaluate import Bin, Category, holds_for
+from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
+from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +51,13 @@ def _canonical_events(value: object) -> object:
     """Events under the text that queries have too."""
     if not isinstance(value, Mapping):
         return value
-    return {_canonical(key, laws): laws for key, laws in value.items()}
+    found = {_canonical(key, laws): laws for key, laws in value.items()}
+    if len(found) != len(value):
+        raise ValueError(f"must give each event once. Got {', '.join(map(str, value))}.")
+    for key in found:
+        if isinstance(key, str) and f"not ({key})" in found:
+            raise ValueError(f"must give an event or its negation, not both. Got {key}.")
+    return found
 
 
 def _canonical(key: object, laws: object) -> object:
@@ -97,6 +111,8 @@ class Counts(Assumption):
         return self
 
     def _require_laws(self, name: str, laws: Mapping[str, Any]) -> None:
+        if name == self.sensitive:
+            raise ValueError(f"given.{name}: the sensitive column itself needs no probability; remove it.")
         if len(laws) < 2 or set(laws) != set(self.categories):
             raise ValueError(f"given.{name}: must have two or more categories, the same for all. Got {', '.join(laws)}.")
         listed = {law.values if isinstance(law, ValueLaw) else None for law in laws.values()}
@@ -111,6 +127,8 @@ class Counts(Assumption):
                 raise ValueError(f"prior.{name}: must be one of {', '.join(self.categories)}.")
         if len(self.prior) == len(self.categories):
             require_sum(tuple(self.prior.values()))
+        elif sum(exactly(low) for low, _ in self.prior.values()) > 1:
+            raise ValueError("prior: shares must not sum to more than 1.")
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -126,8 +144,8 @@ class Counts(Assumption):
         shares = dict(self.prior)
         lacking = [name for name in self.categories if name not in shares]
         if shares and len(lacking) == 1:
-            low, high = (math.fsum(pair[k] for pair in shares.values()) for k in (0, 1))
-            shares[lacking[0]] = (max(0.0, 1 - high), max(0.0, 1 - low))
+            low, high = (sum((exactly(pair[k]) for pair in shares.values()), Fraction(0)) for k in (0, 1))
+            shares[lacking[0]] = outward(max(Fraction(0), 1 - high), 1 - low)
         return shares
 
     def _share(self, network: Network, k: int) -> Pair:
@@ -148,10 +166,14 @@ class Counts(Assumption):
             )
         if self.network is not None:
             return self._inferred(self.network, condition, bins)
-        for known, turned in ((condition, False), (_negated(condition), True)):
-            laws = self.given.get(str(known))
-            if laws is not None:
-                return {name: _turned(law, turned) for name, law in laws.items() if not isinstance(law, ValueLaw)}
+        laws = self.given.get(str(condition))
+        if laws is not None:
+            return {name: law for name, law in laws.items() if not isinstance(law, ValueLaw)}
+        turned = self.given.get(str(_negated(condition)))
+        # A missing entry satisfies neither a condition nor its negation. A tally makes sure that there is none; it cannot where
+        # the condition asks for missing entries itself.
+        if turned is not None and not any(tests_null(condition, column) for column in read):
+            return {name: complement(law) for name, law in turned.items() if not isinstance(law, ValueLaw)}
         if len(read) == 1 and read[0] in self.given:
             return {name: self._among(law, read[0], condition, bins) for name, law in self.given[read[0]].items()}
         raise QueryError(f"assume: must give the probability of {condition} in each category. Got {self._known()}.")
@@ -160,19 +182,30 @@ class Counts(Assumption):
         """An event of the sensitive column itself holds for a category or not; rows of `other` may have any value or none."""
         if name != self.other:
             return _certain(holds_for(condition, self.category(name, bins)))
-        named = [one for one in self.categories if one != self.other]
-        return (0.0, 0.0) if self.sensitive not in bins and _only_for(condition, named) else (0.0, 1.0)
+        return (0.0, 0.0) if self.sensitive not in bins and self.leaves_other_out(condition) else (0.0, 1.0)
+
+    def leaves_other_out(self, condition: Condition) -> bool:
+        """Whether a condition on the sensitive column surely fails for every row of `other`, whatever its value is."""
+        return names_only(condition, [one for one in self.categories if one != self.other])
 
     def _among(self, law: Any, column: str, condition: Condition, bins: Bins) -> Pair:
         """The probability of those of a column's values that satisfy a condition."""
         inside = [holds_for(condition, state) for state in _states(column, law.values, bins)]
-        lows, highs = ([pair[end] for pair in law.probabilities] for end in (0, 1))
-        least = math.fsum(low for low, yes in zip(lows, inside, strict=True) if yes)
-        most = math.fsum(high for high, yes in zip(highs, inside, strict=True) if yes)
-        if lows == highs:
-            return _certain(True) if all(inside) else (min(1.0, least), min(1.0, least))
-        others = [math.fsum(p for p, yes in zip(ends, inside, strict=True) if not yes) for ends in (lows, highs)]
-        return max(0.0, least, 1 - others[1]), min(1.0, most, 1 - others[0])
+        if all(inside):
+            return _certain(True)
+        sums = {
+            (end, side): sum(
+                (exactly(pair[end]) for pair, yes in zip(law.probabilities, inside, strict=True) if yes == side), Fraction(0)
+            )
+            for end in (0, 1)
+            for side in (True, False)
+        }
+        if all(low == high for low, high in law.probabilities):
+            # Numbers that do not quite sum to one leave it open which of them is meant.
+            ends = min(Fraction(1), sums[0, True]), max(Fraction(0), 1 - sums[0, False])
+            return outward(min(ends), max(ends))
+        low = max(sums[0, True], 1 - sums[1, False])
+        return outward(max(Fraction(0), low), min(Fraction(1), sums[1, True], 1 - sums[0, False]))
 
     def values(self, column: str, bins: Bins) -> tuple[tuple[int | float | str, ...], dict[str, tuple[Pair, ...]]]:
         """The values of a column with their probabilities in each category."""
@@ -211,8 +244,10 @@ class Counts(Assumption):
         return ", ".join(self.given) or "a network without it"
 
     def __str__(self) -> str:
-        said = f"a network with tolerance {self.tolerance:g}" if self.network is not None else ", ".join(self.given)
-        return f"counts given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
+        said = "; ".join(f"{name} {_shown(laws)}" for name, laws in self.given.items())
+        if self.network is not None:
+            said = f"a network over {', '.join(self.network.nodes)}, each probability off by at most {self.tolerance:g}"
+        return f"independent rows; given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
 
 
 def _states(column: str, names: Sequence[int | float | str], bins: Bins) -> list[Category]:
@@ -238,25 +273,18 @@ def _holds(condition: Condition, states: Mapping[str, Category]) -> bool:
     return holds_for(condition, states[condition.column])
 
 
-def _only_for(condition: Condition, names: Sequence[str]) -> bool:
-    """Whether a condition can hold for rows of these named categories alone."""
-    if isinstance(condition, Join):
-        parts = [_only_for(part, names) for part in condition.parts]
-        return any(parts) if condition.word == "and" else all(parts)
-    if isinstance(condition, Written):
-        return condition.text in names
-    values = condition.values if isinstance(condition, In) else ()
-    if isinstance(condition, Compare) and condition.operator == "=":
-        values = (condition.value,)
-    return bool(values) and all((value if isinstance(value, str) else literal(value)) in names for value in values)
-
-
 def _negated(condition: Condition) -> Condition:
     return condition.part if isinstance(condition, Not) else Not(condition)
 
 
-def _turned(pair: Pair, turned: bool) -> Pair:
-    return (1 - pair[1], 1 - pair[0]) if turned else pair
+def _shown(laws: Mapping[str, Any]) -> str:
+    """The probability of an event in each category; of a column, its values."""
+    parts = []
+    for name, law in laws.items():
+        if isinstance(law, ValueLaw):
+            return f"in {', '.join(map(str, law.values))} with stated probabilities"
+        parts.append(f"{name} {law[0]:g}" if law[0] == law[1] else f"{name} {law[0]:g} to {law[1]:g}")
+    return f"({', '.join(parts)})"
 
 
 def _certain(holds: bool) -> Pair:

@@ -28,7 +28,7 @@ from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
 from attrpriv.laws.records import CountPairs
 from attrpriv.queries.conditions import Condition, columns_of
-from attrpriv.queries.evaluate import holds_for
+from attrpriv.queries.evaluate import holds_for, names_only
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_groups import PublicGroupTable
@@ -211,7 +211,13 @@ class Groups(Assumption):
             raise QueryError(
                 f"condition: must be about {self.sensitive} alone, which the assumption describes. Got {condition}."
             )
-        members = tuple(category for category in self.categories if holds_for(condition, category))
+        named = [category for category in self.categories if category != self.other]
+        if self.other is not None and not names_only(condition, named):
+            raise QueryError(
+                f"condition: with other: {self.other} it must name categories by = or in, of {', '.join(named)}, because rows "
+                f"that count as {self.other} may have any value. Got {condition}."
+            )
+        members = tuple(category for category in named if holds_for(condition, category))
         rest = tuple(category for category in self.categories if category not in members)
         if not (members and rest):
             raise QueryError(f"condition: must hold for some of {', '.join(self.categories)} and not for all. Got {condition}.")

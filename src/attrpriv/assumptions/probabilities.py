@@ -1,12 +1,14 @@
 """Probabilities as numbers or intervals, and the laws of a row's values, as a policy writes them.
 
-What must never change: every probability is kept as an interval [low, high] in [0, 1]; a number is an interval of width 0.
+What must never change: every probability is kept as an interval [low, high] in [0, 1]; a number is an interval of width 0. What
+is computed from stated numbers is computed in fractions and rounded outward, so that no small probability is lost.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
@@ -67,21 +69,48 @@ def require_sum(probabilities: tuple[Pair, ...]) -> None:
         raise ValueError(f"probabilities must sum to 1. Got a sum of {low if off > 0 else high:.10g}, off by {off:+.3g}.")
 
 
+def exactly(value: float) -> Fraction:
+    """A number as the decimal fraction it is written as."""
+    return Fraction(repr(value))
+
+
+def outward(low: Fraction, high: Fraction) -> Pair:
+    """Floats around an interval; an end that a float writes exactly stays itself.
+
+    >>> outward(Fraction(6, 10), Fraction(6, 10)), outward(Fraction(1, 3), Fraction(1, 3))[0] < Fraction(1, 3)
+    ((0.6, 0.6), True)
+    """
+    ends = float(low), float(high)
+    if exactly(ends[0]) != low:
+        ends = math.nextafter(ends[0], -math.inf), ends[1]
+    if exactly(ends[1]) != high:
+        ends = ends[0], math.nextafter(ends[1], math.inf)
+    return max(0.0, ends[0]), min(1.0, ends[1])
+
+
+def complement(pair: Pair) -> Pair:
+    """The probability that an event does not happen."""
+    return outward(1 - exactly(pair[1]), 1 - exactly(pair[0]))
+
+
 def weighted(weights: Mapping[str, Pair], laws: Mapping[str, tuple[Pair, ...]]) -> tuple[Pair, ...]:
     """The law of a row that is in one of several categories: their average where the weights are numbers, else their hull."""
     names = list(laws)
-    total = math.fsum(weights[name][0] for name in names) if all(name in weights for name in names) else 0.0
     if len(names) == 1:
         return laws[names[0]]
-    if not total > 0 or any(weights[name][0] != weights[name][1] for name in names):
+    if not all(name in weights and weights[name][0] == weights[name][1] for name in names):
         return tuple((min(law[k][0] for law in laws.values()), max(law[k][1] for law in laws.values())) for k in _sizes(laws))
-    return tuple(
-        (
-            min(1.0, math.fsum(weights[name][0] * laws[name][k][0] for name in names) / total),
-            min(1.0, math.fsum(weights[name][0] * laws[name][k][1] for name in names) / total),
-        )
-        for k in _sizes(laws)
-    )
+    shares = {name: exactly(weights[name][0]) for name in names}
+    if not sum(shares.values()) > 0:
+        return weighted({}, laws)
+    return tuple(mixed(shares, {name: law[k] for name, law in laws.items()}) for k in _sizes(laws))
+
+
+def mixed(shares: Mapping[str, Fraction], pairs: Mapping[str, Pair]) -> Pair:
+    """The average of intervals, weighted, rounded outward."""
+    total = sum(shares.values())
+    ends = [sum(share * exactly(pairs[name][end]) for name, share in shares.items()) / total for end in (0, 1)]
+    return outward(Fraction(ends[0]), Fraction(ends[1]))
 
 
 def _sizes(laws: Mapping[str, tuple[Pair, ...]]) -> range:

@@ -1,5 +1,7 @@
 """Calibration: the least noise that keeps a promise, always returned on the private side."""
 
+from attrpriv.calibration.chain_approximation import approximate_chain_score, closed_influence
+from attrpriv.calibration.chain_quilt import ChainScore, chain_loss, chain_score, node_score
 from attrpriv.calibration.count_cases import case_delta, case_loss, least_case_scale
 from attrpriv.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper
 from attrpriv.calibration.direct import DirectDelta, continuous_gaussian_sigma, direct_delta, least_direct_scale
@@ -9,6 +11,7 @@ from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, ke
 from attrpriv.calibration.laplace import LaplaceLoss, histogram_loss, laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.calibration.linear_program import EnvelopeProgram, KernelProgram, optimal_envelope, optimal_kernel
 from attrpriv.calibration.moving_cases import CheckedCell, MovingNoise, moving_variance
+from attrpriv.calibration.network_quilt import NetworkQuilt, network_score
 from attrpriv.calibration.search import largest_private
 from attrpriv.calibration.set_valued import SetValuedNoise, set_valued_lam, set_valued_variance
 from attrpriv.calibration.unequal import DirectNoise, EqualisedNoise, UnequalNoise, direct_noise, equalised_noise, unequal_noise
@@ -16,6 +19,7 @@ from attrpriv.calibration.unequal import DirectNoise, EqualisedNoise, UnequalNoi
 __all__ = [
     "CertifiedCoupling",
     "CertifiedKernel",
+    "ChainScore",
     "CheckedCell",
     "DirectDelta",
     "DirectNoise",
@@ -25,13 +29,18 @@ __all__ = [
     "KernelProgram",
     "LaplaceLoss",
     "MovingNoise",
+    "NetworkQuilt",
     "SetValuedNoise",
     "UnequalNoise",
+    "approximate_chain_score",
     "case_delta",
     "case_loss",
     "certified_coupling",
     "certified_kernel",
+    "chain_loss",
+    "chain_score",
     "classical_mu",
+    "closed_influence",
     "continuous_gaussian_sigma",
     "coupling_error",
     "coupling_loss_upper",
@@ -49,6 +58,8 @@ __all__ = [
     "least_histogram_scale",
     "least_laplace_scale",
     "moving_variance",
+    "network_score",
+    "node_score",
     "noise_variance",
     "optimal_envelope",
     "optimal_kernel",

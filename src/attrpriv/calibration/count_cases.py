@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["CountCases", "case_delta", "case_laws", "case_loss", "least_case_scale"]
+__all__ = ["CountCases", "case_delta", "case_laws", "case_loss", "case_loss_lower", "least_case_scale"]
 
 # Up to so many answers the laws are exact in every mass; beyond, the windows leave out less than any delta.
 _FEW = 256
@@ -72,6 +72,15 @@ def case_loss(cases: CountCases, scale: float) -> float:
     losses = [float((most - least).max()) for (_, most), (least, _) in itertools.permutations(bounds, 2)]
     # Two logarithms of at most 750 and their difference.
     return math.inf if any(math.isnan(loss) for loss in losses) else max(0.0, max(losses) + 4000 * UNIT)
+
+
+def case_loss_lower(cases: CountCases, scale: float) -> float:
+    """The loss with noise of a positive scale, from below: how sharp `case_loss` is."""
+    if horner_work(cases, cases.n) > MOST_WORK:
+        return 0.0
+    bounds = [_log_outputs(mixed, scale) for mixed in whole_cases(cases)]
+    losses = [float((least - most).max()) for (least, _), (_, most) in itertools.permutations(bounds, 2)]
+    return max(0.0, max(losses) - 4000 * UNIT)
 
 
 def least_case_scale(cases: CountCases, noise: Noise, epsilon: float, delta: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Secret
 from attrpriv.mechanisms.advice import advice
@@ -50,18 +50,24 @@ def _hidden(policy: Policy, secret: Secret) -> str:
         if not policy.assume:
             return f"{secret.text} {owner}: every composition in the stated range looks the same in the view."
         return f"{secret} ({owner}): {strength}{failing}; in a view, nothing of it shows."
-    if secret.within is None:
-        pairs = f"any two values of {secret.text} between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
-    else:
-        where = f" between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
-        pairs = f"any two values of {secret.text}{where} that are at most {secret.within:,g} apart"
+    if secret.entries is not None:
+        return f"each entry of {secret.entries}, whatever its neighbours tell: {strength.replace('values', 'states')}{failing}."
+    name = secret.text if secret.attribute is None else f"the parameter of {secret.text} in the population behind the table"
+    where = f" between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
+    near = "" if secret.within is None else f" that are at most {secret.within:,g} apart"
+    pairs = f"any two values of {name}{where}{near}"
     return f"{pairs} look alike: {strength}{failing}."
 
 
 def _adversary(policy: Policy) -> tuple[str, ...]:
     lines = []
     for assumed in policy.assume:
-        lines += _gaussian_lines(assumed) if isinstance(assumed, Gaussian) else _category_lines(assumed)
+        if isinstance(assumed, Hierarchy):
+            lines += _population_lines(assumed)
+        elif isinstance(assumed, Chain):
+            lines += _chain_lines(assumed)
+        else:
+            lines += _gaussian_lines(assumed) if isinstance(assumed, Gaussian) else _category_lines(assumed)
     if policy.known_rows:
         lines.append(
             f"They may know up to {policy.known_rows:.4g} of the rows: whole rows, or their entries of the query and the "
@@ -70,6 +76,21 @@ def _adversary(policy: Policy) -> tuple[str, ...]:
     else:
         lines.append("They know no single row of the table.")
     return tuple(lines)
+
+
+def _chain_lines(chain: Chain) -> list[str]:
+    return [
+        f"Whoever believes that {chain}: the next entry depends on the one before and on nothing else.",
+        "They may know exactly how it starts and how it moves on.",
+    ]
+
+
+def _population_lines(hierarchy: Hierarchy) -> list[str]:
+    return [
+        f"Whoever believes that populations differ in their means of {', '.join(hierarchy.columns)}, jointly normal, and that "
+        "the table's rows are independent and normal around the means of one population, columns independent.",
+        "They may know exactly how populations vary and how rows vary within one, but not which population it is.",
+    ]
 
 
 def _gaussian_lines(gaussian: Gaussian) -> list[str]:
@@ -87,7 +108,7 @@ def _gaussian_lines(gaussian: Gaussian) -> list[str]:
 
 def _category_lines(assumed: Counts | Groups) -> list[str]:
     """What is believed of rows, given their category."""
-    lines = [f"Whoever believes that rows are independent, and knows {assumed}."]
+    lines = [f"Whoever believes: {assumed}."]
     if isinstance(assumed, Counts) and assumed.network is None:
         lines.append("A probability given as an interval may be anything in it; one given as a number is taken as exact.")
     return lines

@@ -126,6 +126,8 @@ def show_ranking(ranking: Ranking, ledger_note: str | None) -> None:
         shown.print(f"[yellow]{name}[/yellow] refused: {escape(refusal.reason)}")
     if ranking.chosen is not None:
         _notes(shown, ranking.chosen.notes)
+        if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
+            _notes(shown, ("subsample: its error is from the statistic at a public composition, not from the table's own.",))
         told = advice(ranking)
         if told is not None:
             shown.print(f"[yellow]warning[/yellow] {escape(told)}")
@@ -144,7 +146,7 @@ def _mechanisms(ranking: Ranking, query: Query) -> Table:
 
 def _numbers(plan: Plan, query: Query) -> tuple[str, str, str]:
     noise, error = plan.noise_of(query), plan.error_of(query)
-    kind = "none" if noise.kind == "none" else f"{noise.kind} {number(noise.scale)}"
+    kind = noise.kind if noise.kind in ("none", "kernel") else f"{noise.kind} {number(noise.scale)}"
     if error.rmse is None or error.alpha95 is None:
         return kind, "known once read", "known once read"
     return kind, number(error.rmse), f"+-{number(error.alpha95)}"

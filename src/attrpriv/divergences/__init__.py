@@ -1,8 +1,10 @@
 """Divergences between laws: how far apart two outputs are, never underestimated."""
 
+from attrpriv.divergences.chain_influence import ChainInfluence
 from attrpriv.divergences.family_wasserstein import FamilyWasserstein, family_wasserstein
 from attrpriv.divergences.gaussian_mixture import gaussian_mixture_delta_upper
 from attrpriv.divergences.hockey_stick import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
+from attrpriv.divergences.influence import Influence, max_influence
 from attrpriv.divergences.lattice import (
     lattice_approximate_max_divergence,
     lattice_delta_upper,
@@ -21,8 +23,10 @@ from attrpriv.divergences.unequal import unequal_delta, unequal_delta_upper
 from attrpriv.divergences.wasserstein import Closeness, Wasserstein, close_distance, wasserstein_inf
 
 __all__ = [
+    "ChainInfluence",
     "Closeness",
     "FamilyWasserstein",
+    "Influence",
     "MaxDivergence",
     "SetDivergence",
     "Wasserstein",
@@ -39,6 +43,7 @@ __all__ = [
     "lattice_approximate_max_divergence",
     "lattice_delta_upper",
     "lattice_max_divergence",
+    "max_influence",
     "mixture_hockey_stick",
     "moving_upper",
     "pointwise_hockey_stick",

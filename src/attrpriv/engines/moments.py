@@ -58,6 +58,7 @@ TOO_MANY = "public: {column} must have at most {most} categories. Got more; is i
 
 _MOST_CATEGORIES = 200
 _PILOT_ROWS = 1000
+_MOST_POPULATIONS = 1_000_000
 _FORMAT = "attrpriv rows 1"
 # Odd constants of splitmix64, and two arbitrary starts: one hash of 64 bits for each.
 _GAMMA, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -93,6 +94,16 @@ class GroupMoments:
     """Of the columns, without the sensitive one."""
 
 
+@dataclass(frozen=True)
+class PopulationRows:
+    """Reference populations: one row each, of each column its entries."""
+
+    rows: int
+    columns: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+    digest: str
+
+
 class PublicTable:
     """Public records: a path (Parquet, CSV), a pandas, Polars or Arrow table, or an Ibis table."""
 
@@ -106,6 +117,10 @@ class PublicTable:
     def group_moments(self, sensitive: str, columns: Sequence[str]) -> GroupMoments:
         """One query for the categories and their means, one for the sums, one pass for the digest."""
         return group_moments(self._source, sensitive, columns)
+
+    def populations(self, columns: Sequence[str]) -> PopulationRows:
+        """The rows themselves, one a reference population; one pass for them, one for the digest."""
+        return populations(self._source, columns)
 
 
 def moments(source: Source, columns: Sequence[str]) -> Moments:
@@ -121,6 +136,22 @@ def moments(source: Source, columns: Sequence[str]) -> Moments:
     if not all(math.isfinite(number) for row in (means, *covariance) for number in row):
         raise DataError(NOT_FINITE.format(columns=_listed(names)))
     return Moments(rows, names, means, covariance, _digest(source, names))
+
+
+def populations(source: Source, columns: Sequence[str]) -> PopulationRows:
+    """Every entry of these columns. A missing or infinite value is refused with a fixed text."""
+    names = tuple(dict.fromkeys(columns))
+    check_columns(source, names)
+    if source.rows is not None and source.rows > _MOST_POPULATIONS:
+        raise DataError(f"populations: must be at most {_MOST_POPULATIONS} rows, one a population. Got {source.rows}.")
+    named = {f"c{i}": value for i, value in enumerate(_values(source, source.table, names))}
+    found = quietly(lambda: source.engine.to_pyarrow(source.table.select(**named)))
+    if found is None:
+        raise DataError(ENGINE_FAILED.format(columns=_listed(names)))
+    values = tuple(tuple(math.nan if x is None else float(x) for x in column.to_pylist()) for column in found.columns)
+    if not all(math.isfinite(x) for column in values for x in column):
+        raise DataError(NOT_FINITE.format(columns=_listed(names)))
+    return PopulationRows(found.num_rows, names, values, _digest(source, names))
 
 
 def group_moments(source: Source, sensitive: str, columns: Sequence[str]) -> GroupMoments:

@@ -1,7 +1,8 @@
 """Counting rows: how many satisfy each of some conditions, as part of the one pass over a table.
 
 A missing entry is first replaced by the policy's public value, where there is one, and a number is clipped to its bounds; NaN
-counts as missing. A condition that meets a missing entry does not hold, as in SQL.
+counts as missing. A condition that meets a missing entry does not hold, as in SQL; where the law of an event rests on every
+entry being there, or being one of the listed ones, `covering` says so.
 
 What must never change: every row has exactly one category, and one cell where the cells must be complete; otherwise there is an
 announced failure with a fixed text, which names columns and never a value. The counts are private.
@@ -35,6 +36,8 @@ class TallyRead:
     categories: tuple[Condition | None, ...]
     fill: Mapping[str, float] = field(default_factory=dict)
     clip: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    covering: tuple[tuple[Condition, ...], ...] = ()
+    """Of each of these sets of conditions, every row must satisfy one."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -44,7 +47,8 @@ class TallyRead:
 
     @property
     def _conditions(self) -> tuple[Condition, ...]:
-        return (*self.cells, *(category for category in self.categories if category is not None))
+        sets = [condition for alternatives in self.covering for condition in alternatives]
+        return (*self.cells, *(category for category in self.categories if category is not None), *sets)
 
     def check(self, columns: Mapping[str, str]) -> None:
         """Raise DataError, from the schema alone, where a condition cannot be evaluated."""
@@ -69,7 +73,9 @@ def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     position = iter(known)
     categories = [other if category is None else next(position) for category in read.categories]
     cells = [holds(columns, cell) for cell in read.cells]
-    wanted = {f"cell_{k}": cell for k, cell in enumerate(cells)} | {f"group_{k}": one for k, one in enumerate(categories)}
+    covered = [reduce(operator.or_, [holds(columns, one) for one in alternatives]) for alternatives in read.covering]
+    parts = {"cell": cells, "group": categories, "covered": covered}
+    wanted = {f"{name}_{k}": one for name, listed in parts.items() for k, one in enumerate(listed)}
     return {name: condition.cast("int64").sum().fill_null(0) for name, condition in wanted.items()}
 
 
@@ -98,6 +104,8 @@ def tallied(row: Mapping[str, Any], rows: int, read: TallyRead) -> Tallied | Non
     cells = tuple(int(row[f"cell_{k}"]) for k in range(len(read.cells)))
     categories = tuple(int(row[f"group_{k}"]) for k in range(len(read.categories)))
     if (read.categories and sum(categories) != rows) or (read.complete and sum(cells) != rows):
+        return None
+    if any(int(row[f"covered_{k}"]) != rows for k in range(len(read.covering))):
         return None
     return Tallied(cells, categories)
 

@@ -2,13 +2,15 @@
 
     secret      a statistic of this table: mean(x) or sum(x) of a sensitive column or of a linear combination of some; or how
                 many of its rows fall where: count(condition), share(condition), distribution(column, ...); or a list of means
-                and sums that are hidden jointly
-    parameter   the same, of the population the table was drawn from (compositions only)
+                and sums that are hidden jointly; or entries(column): each entry of a column whose entries are correlated
+    parameter   the same, of the population the table was drawn from (compositions only); or a column's name alone: the
+                parameter that the assumption gives that column, such as its mean in the population
     between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
     cases       sets of values, as in ["< 50000", ">= 50000"]: which of them holds the mean, sum, count or share must not show
     within      w: only values at most w apart must look alike (not for distributions; jointly: in Euclidean distance)
 
-Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed.
+Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed. A column's parameter
+may go without: the assumption says which values it has, and refuses where it does not.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework.composition import Cell, Composition, cells_of, parse_composition
 from attrpriv.framework.model import FrozenMap, FrozenModel, Positive, Range
 from attrpriv.laws.intervals import IntervalUnion, parse_cases, require_disjoint
-from attrpriv.queries.linear import Linear, parse_linear
+from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear
+from attrpriv.queries.query import quoted
 
 
 def _between_form(value: object) -> str:
@@ -50,7 +53,9 @@ class Secret(FrozenModel):
         description="a statistic of this table, or a list of means and sums hidden jointly",
         examples=["mean(income)", "share(smoker = 'yes')"],
     )
-    parameter: str | None = Field(default=None, description="instead of secret: the same statistic of the population")
+    parameter: str | None = Field(
+        default=None, description="instead of secret: a share or distribution of the population; or a column, for its parameter"
+    )
     between: Between | None = Field(
         default=None, description="[low, high]: all values in this range must look alike; a distribution: a range a cell"
     )
@@ -70,13 +75,18 @@ class Secret(FrozenModel):
         """Read the statistic once and keep its canonical text."""
         if not isinstance(value, Mapping):
             return value
-        return {k: _canonical_value(v) if k in ("secret", "parameter") else v for k, v in value.items()}
+        found = {k: _canonical_value(v) if k == "secret" else v for k, v in value.items()}
+        return {k: _canonical_parameter(v) if k == "parameter" else v for k, v in found.items()}
 
     @model_validator(mode="after")
     def _bounded(self) -> Secret:
         if (self.secret is None) == (self.parameter is None):
             raise ValueError("needs secret (of this table) or parameter (of the population), one of them.")
-        if self.composition is None:
+        if self.attribute is not None:
+            self._require_attribute()
+        elif self.entries is not None:
+            self._require_alone()
+        elif self.composition is None:
             self._require_linear()
         elif self.parameter is not None and self.composition.kind == "count":
             raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
@@ -95,9 +105,19 @@ class Secret(FrozenModel):
         if self.cases is not None:
             self._require_disjoint()
 
+    def _require_alone(self) -> None:
+        if self.between is not None or self.within is not None or self.cases is not None:
+            raise ValueError(f"{self.text} takes no between, within or cases: every two states of an entry must look alike.")
+
+    def _require_attribute(self) -> None:
+        if isinstance(self.between, Mapping) or self.cases is not None:
+            raise ValueError(f"parameter: {self.text} takes between: [low, high], within: distance, both or neither.")
+
     def _require_linear(self) -> None:
         if self.parameter is not None:
-            raise ValueError(f"parameter: must be a share or a distribution in this version. Got {self.parameter}.")
+            raise ValueError(
+                f"parameter: must be a share, a distribution, or a column alone, for its own parameter. Got {self.parameter}."
+            )
         texts = {form.text for form in self.forms}
         if isinstance(self.between, Mapping) and (len(self.forms) == 1 or set(self.between) != texts):
             raise ValueError(f"between: {self.text} takes one range [low, high] for each statistic, by its name.")
@@ -138,6 +158,16 @@ class Secret(FrozenModel):
         return self.secret or self.parameter or ""
 
     @property
+    def attribute(self) -> str | None:
+        """The column whose parameter of the population is hidden, where the policy names a column alone."""
+        return None if self.parameter is None else parse_column(self.parameter)
+
+    @property
+    def entries(self) -> str | None:
+        """The column each of whose entries is a secret, one by one."""
+        return parse_entries(self.secret) if isinstance(self.secret, str) else None
+
+    @property
     def composition(self) -> Composition | None:
         """What is counted, if the secret is a composition."""
         return None if isinstance(self.secret, tuple) else parse_composition(self.text)
@@ -145,6 +175,8 @@ class Secret(FrozenModel):
     @property
     def forms(self) -> tuple[Linear, ...]:
         """The means and sums that are hidden; several where they are hidden jointly."""
+        if self.attribute is not None or self.entries is not None:
+            return ()
         return tuple(map(parse_linear, self.secret if isinstance(self.secret, tuple) else (self.text,)))
 
     @property
@@ -155,7 +187,7 @@ class Secret(FrozenModel):
     @property
     def single(self) -> str | None:
         """The column, where the secret is the mean or sum of one column as it is."""
-        if len(self.forms) > 1 or len(self.coefficients) > 1 or next(iter(self.coefficients.values())) != 1:
+        if len(self.forms) != 1 or len(self.coefficients) > 1 or next(iter(self.coefficients.values())) != 1:
             return None
         return next(iter(self.coefficients))
 
@@ -165,6 +197,8 @@ class Secret(FrozenModel):
         composition = self.composition
         if composition is not None:
             return composition.reads
+        if self.attribute is not None or self.entries is not None:
+            return (self.attribute or self.entries or "",)
         return tuple(dict.fromkeys(column for form in self.forms for column, _ in form.coefficients))
 
     @property
@@ -213,7 +247,9 @@ class Secret(FrozenModel):
             pairs.append(f"which of {' | '.join(self.cases)} holds it")
         if self.within is not None:
             pairs.append(f"values at most {self.within:g} apart")
-        return f"{self.text}{' of the population' if self.parameter else ''}, {', '.join(pairs)}"
+        if self.entries is not None:
+            pairs.append("each entry on its own, every two of its states")
+        return f"{self.text}{' of the population' if self.parameter else ''}, {', '.join(pairs) or 'every two values'}"
 
 
 def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like the class it makes
@@ -229,9 +265,17 @@ def _canonical_value(value: object) -> object:
     return value
 
 
+def _canonical_parameter(value: object) -> object:
+    column = parse_column(value) if isinstance(value, str) else None
+    return _canonical_value(value) if column is None else quoted(column)
+
+
 def _canonical_text(text: str) -> str:
     problem = None
     try:
+        entries = parse_entries(text)
+        if entries is not None:
+            return f"entries({quoted(entries)})"
         composition = parse_composition(text)
         return _linear_text(text) if composition is None else composition.text
     except QueryError as error:

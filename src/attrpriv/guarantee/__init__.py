@@ -6,17 +6,24 @@ anywhere fails the check, and nothing in a certificate depends on the table's va
 """
 
 from attrpriv.guarantee.certificate import Certificate, Guarantee
+from attrpriv.guarantee.chain import ChainCheck, ChainEvidence
+from attrpriv.guarantee.clamp import Clamp
 from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
 from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
+from attrpriv.guarantee.hierarchy import HierarchyCheck, HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.quilts import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.guarantee.view import ViewCell, ViewEvidence
 
 __all__ = [
     "CasesCheck",
     "Certificate",
+    "ChainCheck",
+    "ChainEvidence",
+    "Clamp",
     "ConstantEvidence",
     "CountCasesCheck",
     "CountCasesEvidence",
@@ -30,9 +37,14 @@ __all__ = [
     "GroupEvidence",
     "GroupVectorEvidence",
     "Guarantee",
+    "HierarchyCheck",
+    "HierarchyEvidence",
     "KernelEvidence",
     "LaplaceEvidence",
     "LaplaceTerm",
+    "QuiltCheck",
+    "QuiltEvidence",
+    "QuiltTerm",
     "ViewCell",
     "ViewEvidence",
     "WassersteinEvidence",

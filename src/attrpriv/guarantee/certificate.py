@@ -9,11 +9,14 @@ from pydantic import Field, ValidationError
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.chain import ChainEvidence
 from attrpriv.guarantee.count_cases import CountCasesEvidence
 from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import GaussianEvidence
 from attrpriv.guarantee.groups import GroupEvidence, GroupVectorEvidence
+from attrpriv.guarantee.hierarchy import HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.quilts import QuiltEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
 from attrpriv.guarantee.view import ViewEvidence
 
@@ -22,6 +25,7 @@ Evidence = Annotated[
     | LaplaceEvidence
     | ConstantEvidence
     | ViewEvidence
+    | ChainEvidence
     | CountLaplaceEvidence
     | CountDirectEvidence
     | CountCasesEvidence
@@ -29,7 +33,9 @@ Evidence = Annotated[
     | KernelEvidence
     | CouplingEvidence
     | GroupEvidence
-    | GroupVectorEvidence,
+    | GroupVectorEvidence
+    | HierarchyEvidence
+    | QuiltEvidence,
     Field(discriminator="kind"),
 ]
 
@@ -70,7 +76,7 @@ class Certificate(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
         evidence = self.evidence
-        counted = GaussianEvidence | LaplaceEvidence | GroupEvidence | GroupVectorEvidence
+        counted = GaussianEvidence | LaplaceEvidence | GroupEvidence | GroupVectorEvidence | HierarchyEvidence | QuiltEvidence
         return isinstance(evidence, counted) and evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
@@ -83,6 +89,14 @@ class Certificate(FrozenModel):
             lines += [
                 f"worst for {sets.secret}: the mixture's exact law, over {len(sets.cells)} cells of the box"
                 for sets in self.evidence.set_checks
+            ]
+        if isinstance(self.evidence, HierarchyEvidence):
+            apart = self.evidence.distance()
+            lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
+        if isinstance(self.evidence, ChainEvidence):
+            lines += [
+                f"worst entry of chain {check.theta + 1}: row {check.node}, {check.near} near entries, influence {check.influence:.6g}"
+                for check in self.evidence.checks
             ]
         if self.individuals is not None:
             lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")

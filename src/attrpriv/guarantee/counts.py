@@ -89,11 +89,14 @@ class WassersteinEvidence(FrozenModel):
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     distance: int = Field(ge=0)
     ignored: NonNegative
+    known: int = Field(default=0, ge=0, description="rows that an adversary may know; covered for events alone")
     noise: Literal["laplace", "gaussian", "none"]
     scale: NonNegative
 
     def delta(self, epsilon: float) -> float:
         for check in self.checks:
+            if self.known and not (check.records.binary and check.pairs.low == 0 and check.pairs.high == check.pairs.n):
+                return 1.0
             if not family_wasserstein(check.records, check.pairs, self.ignored).distance <= self.distance:
                 return 1.0
         moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)

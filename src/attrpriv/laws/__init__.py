@@ -7,6 +7,7 @@ from attrpriv.laws.gaussian import GaussianLaw
 from attrpriv.laws.gaussian_mixture import GaussianMixture
 from attrpriv.laws.intervals import EndRange, Interval, IntervalUnion, parse_case, parse_cases, require_disjoint
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace, mixture, record_sum
+from attrpriv.laws.markov import MarkovChain
 from attrpriv.laws.moving_cases import Cell, MovingCases, Spread
 from attrpriv.laws.records import CountPairs, RecordLaws
 
@@ -21,6 +22,7 @@ __all__ = [
     "Interval",
     "IntervalUnion",
     "LatticeLaw",
+    "MarkovChain",
     "MovingCases",
     "RecordLaws",
     "Spread",

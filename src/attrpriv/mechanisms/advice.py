@@ -18,11 +18,11 @@ _STEPS = 24
 
 def advice(ranking: Ranking) -> str | None:
     """One line for a ranking in which nothing beats `constant`; None where something does."""
-    chosen = ranking.chosen
-    if not ranking.constant_wins or chosen is None:
+    chosen, constant = ranking.chosen, ranking.constant
+    if constant is None or chosen is None:
         return None
     query = next(query for query in chosen.queries if not query.whole_table)
-    goal = ranking.plans[0].error_of(query).rmse or 0.0
+    goal = constant.error_of(query).rmse or 0.0
 
     def enough(problem: Problem) -> bool:
         return _error(chosen.mechanism, problem, query) <= goal

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from attrpriv.assumptions.probabilities import Pair
-from attrpriv.calibration.count_cases import CountCases, case_loss, least_case_scale
+from attrpriv.calibration.count_cases import CountCases, case_loss_lower, least_case_scale
+from attrpriv.calibration.direct import Noise, direct_delta
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework.counted import case_runs
 from attrpriv.guarantee import CountCasesCheck, CountCasesEvidence
@@ -26,15 +27,30 @@ _WORTH = 1e-3
 
 
 def set_evidence(found: Counted, noise: Literal["laplace", "gaussian"], least: float, most: float) -> CountCasesEvidence | None:
-    """The evidence of noise of scale `least` or more that hides the sets; None where that saves nothing against `most`."""
+    """The evidence of noise of scale `least` or more that hides the sets; None where it takes less than `most` for nothing.
+
+    That is so where the same noise hides the counts point by point, whatever the prior.
+    """
     try:
         checks = _checks(found)
         scale = max(least, *(_scale(check.sets, noise, found) for check in checks))
     except (Refusal, UsageError, RefusedError):
         return None
-    if not scale < most * (1 - _WORTH):
+    if not scale < most * (1 - _WORTH) or _hides_points(found, noise, scale * (1 + _WORTH)):
         return None
     return CountCasesEvidence(checks=checks, noise=noise if scale else "none", scale=scale)
+
+
+def _hides_points(found: Counted, noise: Literal["laplace", "gaussian"], scale: float) -> bool:
+    """Whether this noise makes every two counts look alike, at the problem's delta."""
+    epsilon, delta = found.problem.epsilon, found.problem.delta
+    drawn: Noise = noise if scale else "none"
+    try:
+        return delta > 0 and all(
+            direct_delta(case.records, case.pairs, drawn, scale, epsilon, enough=delta).upper <= delta for case in found.cases
+        )
+    except UsageError:
+        return False
 
 
 def why_pointwise(found: Counted) -> tuple[str, ...]:
@@ -56,11 +72,11 @@ def set_assumptions(evidence: object) -> tuple[str, ...]:
     return (f"each row is in the secret's category independently, with exactly the prior share ({', '.join(shares)}): assumed",)
 
 
-def is_least(evidence: CountCasesEvidence, delta: float) -> bool:
+def is_least(evidence: CountCasesEvidence, epsilon: float, delta: float) -> bool:
     """Whether no smaller noise would do, rather than floats being too coarse for less."""
     if delta > 0 or not evidence.scale:
         return True
-    return all(math.isfinite(case_loss(check.sets, evidence.scale * (1 - 1e-6))) for check in evidence.checks)
+    return any(case_loss_lower(check.sets, evidence.scale * (1 - _WORTH)) > epsilon for check in evidence.checks)
 
 
 def _scale(sets: CountCases, noise: Literal["laplace", "gaussian"], found: Counted) -> float:

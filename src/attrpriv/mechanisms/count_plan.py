@@ -9,6 +9,7 @@ from attrpriv.guarantee import Certificate, CountCasesEvidence, CountCheck, Guar
 from attrpriv.guarantee.certificate import Evidence
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.count_cases import set_assumptions
+from attrpriv.mechanisms.count_model_error import count_model_error, fragile
 from attrpriv.mechanisms.counted import Counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.tally import Tally
@@ -49,6 +50,7 @@ def count_plan(
         exact=exact,
     )
     certificate.verify()
+    off = count_model_error(evidence)
     return Plan(
         mechanism=mechanism,
         queries=problem.queries,
@@ -61,7 +63,8 @@ def count_plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=reference),
         certificate=certificate,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
-        notes=(*_notes(found, tally, evidence), *notes),
+        model_error=off,
+        notes=(*_notes(found, tally, evidence), *notes, *fragile(problem.epsilon, off)),
     )
 
 
@@ -97,7 +100,12 @@ def count_assumptions(found: Counted) -> tuple[str, ...]:
     problem = found.problem
     lines = ["rows are independent, and given its category a row adds to the statistic by the law that is stated: assumed"]
     lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{counts}" for counts in found.theta]
-    known = f"the adversary knows at most {found.known} of the rows" if problem.known_rows else "the adversary knows no row"
+    lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
+    known = (
+        f"the adversary knows at most {found.known} of the rows: of each its category, what it adds, or both"
+        if problem.known_rows
+        else "the adversary knows no row"
+    )
     return (*lines, known, *common_assumptions(problem))
 
 
@@ -105,6 +113,9 @@ def _notes(found: Counted, tally: Tally, evidence: Evidence) -> tuple[str, ...]:
     notes = []
     if tally.noise == "none" and not tally.individuals:
         notes.append("the exact answer is private already; no noise is added.")
+    column = found.query.column
+    if column is not None and column in found.problem.bins:
+        notes.append(f"{column}: each entry counts as the value of its bin; the answer is about these, not about the entries.")
     if tally.noise != "none":
         notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
     if any(case.population for case in found.cases):

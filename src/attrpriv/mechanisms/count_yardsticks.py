@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 
+from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.counted import Counted, counted, one_query
 from attrpriv.mechanisms.plan import Plan
@@ -30,7 +32,7 @@ _NO_GRID = 5e-324
 def is_tally(problem: Problem) -> bool:
     """Whether the problem is about counts: by its assumption, or because it asks for a count with a filter."""
     if problem.theta:
-        return all(isinstance(member, Counts) for member in problem.theta)
+        return all(isinstance(member, Counts | Chain) for member in problem.theta)
     asked = [query for query in problem.queries if not query.whole_table]
     return bool(asked) and all(query.kind == "count" and query.group_by is None for query in asked)
 
@@ -69,13 +71,15 @@ def _tally(problem: Problem, query: Query) -> Tally:
         where = query.where or ""
         return Tally(cells=(TallyCell(name=where, where=where, value=1),), complete=False, categories=(), fill=problem.missing)
     first = problem.theta[0]
+    if isinstance(first, Chain):
+        return chain_tally(problem, chain_of(problem)[0], query)
     reason = None
     try:
         if isinstance(first, Counts):
             return layout(problem, first, query).tally
     except QueryError as error:
         reason = str(error)
-    raise Refusal(reason or "needs a counts assumption.")
+    raise Refusal(reason or "needs a counts assumption.", usage=reason is not None)
 
 
 def plan_constant(problem: Problem) -> Plan:

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.probabilities import Pair, weighted
+from attrpriv.assumptions.probabilities import Pair, exactly, mixed, weighted
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.counted import count_pairs, share_range
@@ -112,10 +112,8 @@ def _case(problem: Problem, counts: Counts, index: int, secret: Secret, found: L
 
 def _mixed(share: float, member: Sequence[Pair], rest: Sequence[Pair]) -> tuple[Pair, ...]:
     """The law of a row of a population in which this share of the rows are members."""
-    return tuple(
-        (min(1.0, share * m[0] + (1 - share) * r[0]), min(1.0, share * m[1] + (1 - share) * r[1]))
-        for m, r in zip(member, rest, strict=True)
-    )
+    shares = {"member": exactly(share), "rest": 1 - exactly(share)}
+    return tuple(mixed(shares, {"member": m, "rest": r}) for m, r in zip(member, rest, strict=True))
 
 
 def _require_possible(counts: Counts, secret: Secret, members: frozenset[str], shares: Mapping[str, Pair]) -> None:

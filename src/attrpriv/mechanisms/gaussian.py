@@ -126,6 +126,8 @@ def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
     theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
+    if any(secret.attribute is not None for secret in problem.secrets):
+        raise Refusal("hides properties of this table; a mean of the population needs a hierarchy assumption.")
     if any(secret.composition is not None for secret in problem.secrets):
         raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
     if problem.delta == 0:

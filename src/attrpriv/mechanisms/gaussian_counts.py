@@ -24,30 +24,29 @@ def plan(problem: Problem) -> Plan:
     found = counted(problem)
     if found.tally.histogram:
         raise Refusal("is for one number; a histogram is covered by laplace.")
+    if problem.calibration == "classical":
+        raise Refusal("calibration: classical is for means; with counts it is exact.", usage=True)
     if problem.delta == 0:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
     if all(laplace_loss(case.records, case.pairs.apart, 0.0).upper <= problem.epsilon for case in found.cases):
         exact = CountLaplaceEvidence(checks=checks(found), scale=0.0)
         return count_plan(found, "gaussian", "none", 0.0, exact, _REFERENCE)
-    pointwise = _scale(found)
-    most = math.inf if isinstance(pointwise, str) else pointwise
-    sets = set_evidence(found, "gaussian", 0.0, most)
+    sets = set_evidence(found, "gaussian", 0.0, math.inf)
     if sets is not None:
         return count_plan(found, "gaussian", sets.noise, sets.scale, sets, _REFERENCE)
-    if isinstance(pointwise, str):
-        raise Refusal(pointwise)
-    noise: Literal["gaussian", "none"] = "gaussian" if pointwise else "none"
-    evidence = CountDirectEvidence(checks=checks(found), noise=noise, scale=pointwise, known=found.known)
-    return count_plan(found, "gaussian", noise, pointwise, evidence, _REFERENCE, notes=why_pointwise(found))
+    scale = _scale(found)
+    noise: Literal["gaussian", "none"] = "gaussian" if scale else "none"
+    evidence = CountDirectEvidence(checks=checks(found), noise=noise, scale=scale, known=found.known)
+    return count_plan(found, "gaussian", noise, scale, evidence, _REFERENCE, notes=why_pointwise(found))
 
 
-def _scale(found: Counted) -> float | str:
-    """The least scale that hides the counts point by point, or why there is none."""
-    problem = found.problem
+def _scale(found: Counted) -> float:
+    problem, reason = found.problem, None
     try:
         return max(
             least_direct_scale([c.records], c.pairs, "gaussian", problem.epsilon, problem.delta, known=found.known)
             for c in found.cases
         )
     except UsageError as error:
-        return str(error)
+        reason = str(error)
+    raise Refusal(reason)

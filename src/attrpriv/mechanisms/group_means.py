@@ -69,6 +69,15 @@ def plan(problem: Problem) -> Plan:
     )
 
 
+def _recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+    reason = None
+    try:
+        return recorded(problem, theta)
+    except RefusedError as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
 def _budget(problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None) -> Budget:
     return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
 

@@ -2,8 +2,8 @@
 
 Pure epsilon: the least scale whose exact loss is at most epsilon, in closed form (docs/theory/exact-calibration.md). With
 delta above 0, for a count or a sum, the least scale at which the laws of the noisy answers are (epsilon, delta)-close, which is
-never more. Scale 0 is the exact answer. Secrets that are sets of counts are hidden by the law of their mixture where the prior is
-stated and that needs less noise (`count_cases`).
+never more. Scale 0 is the exact answer. Secrets that are sets of counts are hidden by the law of their mixture, where the prior
+is stated and that needs less noise (`count_cases`).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ def plan(problem: Problem) -> Plan:
     evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence = CountLaplaceEvidence(
         checks=checks(found), scale=scale, histogram=found.tally.histogram
     )
-    if problem.delta > 0 and not found.tally.histogram and scale > row_scale(found):
+    sets = set_evidence(found, "laplace", row_scale(found), scale)
+    if sets is not None:
+        scale, evidence = sets.scale, sets
+    elif problem.delta > 0 and not found.tally.histogram and scale > row_scale(found):
         less = _direct_scale(found, scale)
         if less is not None and max(less, row_scale(found)) < scale:
             scale = max(less, row_scale(found))
             evidence = CountDirectEvidence(
                 checks=checks(found), noise="laplace" if scale else "none", scale=scale, known=found.known
             )
-    sets = set_evidence(found, "laplace", row_scale(found), scale)
-    if sets is not None:
-        scale, evidence = sets.scale, sets
     return count_plan(
         found,
         "laplace",
@@ -86,7 +86,7 @@ def _direct_scale(found: Counted, most: float) -> float | None:
 def _exact(found: Counted, evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence) -> bool:
     """Whether no smaller Laplace noise would do, as far as it is known."""
     if isinstance(evidence, CountCasesEvidence):
-        return is_least(evidence, found.problem.delta)
+        return is_least(evidence, found.problem.epsilon, found.problem.delta)
     if isinstance(evidence, CountDirectEvidence) or found.tally.histogram or not evidence.scale:
         return True
     losses = [laplace_loss(case.records, case.pairs.apart, evidence.scale) for case in found.cases]

@@ -3,7 +3,7 @@
 Two forms. Where the probabilities are exact and the secret is this table's, the mechanism reads the secret and moves the count
 as little as possible. Otherwise (intervals, or a population's share) it sees the count alone, and for intervals the corner
 covers the whole box. Both are solved in floats and then certified in whole numbers (docs/theory/optimal.md). For up to 150
-secrets; `auto` tries up to 60.
+rows' worth of secrets and answers; `auto` tries up to 60 secrets.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Literal
 from attrpriv.calibration.coupling import certified_coupling
 from attrpriv.calibration.kernel import certified_kernel
 from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
+from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, CouplingEvidence, Guarantee, KernelEvidence
 from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.count_model_error import count_model_error, fragile
 from attrpriv.mechanisms.count_plan import count_assumptions
 from attrpriv.mechanisms.counted import CountCase, Counted, counted
 from attrpriv.mechanisms.plan import Plan
@@ -38,6 +40,7 @@ def plan(problem: Problem) -> Plan:
     certificate = Certificate(epsilon=problem.epsilon, delta=problem.delta, evidence=evidence, assumes=count_assumptions(found))
     certificate.verify()
     reads = isinstance(evidence, CouplingEvidence)
+    off = count_model_error(evidence)
     changes = {"noise": "kernel", "tails": tuple(error.tail), "parameters": {"reads_secret": reads}}
     tally = found.tally.model_copy(update=changes)
     return Plan(
@@ -52,16 +55,19 @@ def plan(problem: Problem) -> Plan:
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/optimal.md"),
         certificate=certificate,
         errors=tuple(_error(tally, query, problem.n, error) for query in problem.queries),
-        notes=_notes(found, reads),
+        model_error=off,
+        notes=(*_notes(found, reads), *fragile(problem.epsilon, off)),
     )
 
 
-def secrets_of(problem: Problem) -> int:
-    """How many values of the secret the linear program would have; 0 where the problem is of another kind."""
+def takes_long(problem: Problem) -> bool:
+    """Whether the linear program could be solved, but not within seconds."""
     try:
-        return max(case.pairs.high - case.pairs.low + 1 for case in counted(problem).cases)
+        case = _one_case(counted(problem))
     except Refusal:
-        return 0
+        return False
+    secrets, values = case.pairs.high - case.pairs.low + 1, case.pairs.n * case.records.width + 1
+    return AUTO_SECRETS < secrets <= MOST_SECRETS and values <= MOST_VALUES
 
 
 def _one_case(found: Counted) -> CountCase:
@@ -143,7 +149,7 @@ def _error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
         rmse=error.rmse,
         mean_absolute=error.mean_absolute,
         alpha95=float(error.half_width(0.05)),
-        worst=float(len(error.tail)),
+        worst=float(next((t for t, chance in enumerate(error.tail) if chance == 0), len(error.tail))),
     )
     return found.scaled(unit)
 

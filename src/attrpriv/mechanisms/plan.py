@@ -10,20 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.guarantee import Certificate, GaussianEvidence, GroupEvidence, GroupVectorEvidence, Guarantee
+from attrpriv.guarantee import (
+    Certificate,
+    Clamp,
+    GaussianEvidence,
+    GroupEvidence,
+    GroupVectorEvidence,
+    Guarantee,
+    HierarchyEvidence,
+    QuiltEvidence,
+)
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread
+from attrpriv.mechanisms.clamp import ClampSpread, clamped
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace, correlated_noise
 from attrpriv.queries.query import Query
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class ColumnPlan(FrozenModel):
@@ -105,19 +118,35 @@ class Plan(FrozenModel):
             return self._randomised_tally(self.tally, query, _exact(statistic))
         if query.column is None:
             return self.answers([])[0]
+        if self.clamp is not None:
+            raise UsageError(
+                f"statistic: a transported answer needs the average of {self.clamp.column} too; use Session.release."
+            )
         average = _exact(statistic) / query.weight(self.n)
         return self.answers([average])[0]
 
+    @property
+    def clamp(self) -> Clamp | None:
+        """What is taken back of a sensitive column's average, where the plan reads one."""
+        evidence = self.certificate.evidence
+        return evidence.clamp if isinstance(evidence, HierarchyEvidence) else None
+
     def answers(self, averages: Sequence[Fraction], counts: Sequence[int] = ()) -> tuple[float, ...]:
-        """One noisy answer a query, from the averages of `columns` and the counts of `categories`, in order."""
+        """One noisy answer a query, from the averages of `columns` and the counts of `categories`, in order.
+
+        Where there is a clamp, its column's average comes last.
+        """
         self._require_certified()
         if len(counts) != len(self.categories):
             raise CertificateError(f"plan: needs the counts of {len(self.categories)} categories. Got {len(counts)}.")
-        if len(averages) != len(self.columns):
-            raise CertificateError(f"plan: needs {len(self.columns)} averages. Got {len(averages)}.")
+        wanted = len(self.columns) + (self.clamp is not None)
+        if len(averages) != wanted:
+            raise CertificateError(f"plan: needs {wanted} averages. Got {len(averages)}.")
         if self.view is not None or not all(query.plain for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
-        moved = [_clipped(part, average) for part, average in zip(self.columns, averages, strict=True)]
+        moved = [_clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
+        if self.clamp is not None:
+            moved = [clamped(self.clamp, moved[0], averages[-1], self.columns[0].independent)]
         if self.factor:
             common = correlated_noise(self.factor, self._common_bits())
             moved = [average + noise for average, noise in zip(moved, common, strict=True)]
@@ -126,7 +155,7 @@ class Plan(FrozenModel):
         moved = [average + noise for average, noise in zip(moved, extra, strict=True)] if extra else moved
         secret = secret_scale(evidence, self._sides(counts))
         noisy = {
-            part.column: _noisy(part, average, secret, grid_of(evidence))
+            part.column: _noisy(part, average, secret, grid_of(evidence), exact=isinstance(evidence, QuiltEvidence))
             for part, average in zip(self.columns, moved, strict=True)
         }
         return tuple(
@@ -169,10 +198,11 @@ class Plan(FrozenModel):
         ]
         evidence, rows = self.certificate.evidence, self.certificate.individuals
         if self.tally is not None:
-            covered.append(self.tally.covered_by(self.certificate))
+            covered.append(self.tally.covered_by(self.certificate, self.n))
         common = evidence.factor if isinstance(evidence, GaussianEvidence | GroupVectorEvidence) else ()
         covered.append(self.factor == common)
         covered.append(bool(self.categories) == isinstance(evidence, GroupEvidence | GroupVectorEvidence))
+        covered.append(self.clamp is None or len(self.columns) == 1)
         for part in self.columns:
             covered.append(part.noise.kind != "laplace" or part.clip is not None)
             if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
@@ -189,7 +219,19 @@ class Plan(FrozenModel):
             part, weight = self.of(query), query.weight(self.n)
             return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
         noise = self.noise_of(query)
+        if self.clamp is not None and query.column is not None:
+            wander, weight = float(self.of(query).parameters["wander"]), query.weight(self.n)
+            return ClampSpread(noise.scale, weight * wander, weight * self.clamp.reach)
         return Spread(noise.kind, noise.scale, noise.individuals)
+
+    def draw(self, secret: str | None = None) -> Figure:
+        """A picture of the network: what is near the secret, what may show, what is remote. Needs the extra `plots`."""
+        from attrpriv.mechanisms.network_picture import draw_plan
+
+        evidence = self.certificate.evidence
+        if not isinstance(evidence, QuiltEvidence):
+            raise UsageError(f"draw: is for plans on a parameter network. Got {self.mechanism}.")
+        return draw_plan(evidence, self.epsilon, secret)
 
     def _common_bits(self) -> int:
         if isinstance(self.certificate.evidence, GroupVectorEvidence):
@@ -250,7 +292,8 @@ def _clipped(part: ColumnPlan, average: Fraction) -> Fraction:
     return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
 
 
-def _noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None) -> Fraction:
+def _noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None, *, exact: bool) -> Fraction:
+    """`exact`: the certificate's evidence can cover an average as it is, and was asked whether it does."""
     if part.centre is not None:
         return Fraction(part.centre)
     if secret is not None and step is not None:
@@ -259,6 +302,8 @@ def _noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: floa
         noisy = add_gaussian(average, part.independent)
     elif part.noise.kind == "laplace":
         noisy = add_laplace(average, part.noise.scale)
+    elif exact and part.noise.kind == "none":
+        noisy = average
     else:
         raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
     return add_laplace(noisy, part.noise.individuals) if part.noise.individuals else noisy

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attrpriv.assumptions import Counts, Groups
+from attrpriv.assumptions import Counts, Groups, Hierarchy
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms import (
+    chain_quilt,
     count_yardsticks,
     gaussian,
     gaussian_counts,
     group_means,
+    hierarchy_means,
     laplace,
+    markov_quilt,
     optimal,
     subsample,
+    transport,
     wasserstein,
     yardsticks,
 )
@@ -54,6 +58,8 @@ def _gaussian(problem: Problem) -> Plan:
         return gaussian_counts.plan(problem)
     if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
         return _on_averages(group_means.plan)(problem)
+    if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
+        return _on_averages(hierarchy_means.plan)(problem)
     return _on_averages(gaussian.plan)(problem)
 
 
@@ -64,12 +70,17 @@ MECHANISMS: Mapping[str, Planner] = {
     "laplace": laplace.plan,
     "gaussian": _gaussian,
     "gaussian_approximation": _on_averages(gaussian.plan_approximation),
+    "transport": _on_averages(transport.plan),
+    "markov_quilt": markov_quilt.plan,
+    "chain_quilt": chain_quilt.plan,
     "wasserstein": wasserstein.plan,
     "optimal": optimal.plan,
     "constant": _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant),
 }
 _NEVER_CHOSEN = frozenset({"constant"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
+# Entries of a correlated column are secrets of another kind than properties of columns.
+_FOR_ENTRIES = frozenset({"chain_quilt", "group_dp"})
 
 
 @dataclass(frozen=True)
@@ -84,15 +95,28 @@ class Ranking:
     def chosen(self) -> Plan | None:
         """The least error; a view, which answers for a public composition, only where no assumption covers the table itself."""
         able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN]
+        if self._mistaken(able):
+            return None
         if any(plan.mechanism not in _WITHOUT_ASSUMPTION for plan in able):
             able = [plan for plan in able if plan.view is None]
         return next(iter(able), None)
 
+    def _mistaken(self, able: Sequence[Plan]) -> bool:
+        """An assumption that was meant to be used and is stated wrongly must not end in a view, which spends the ledger."""
+        without = all(plan.mechanism in _WITHOUT_ASSUMPTION for plan in able)
+        return bool(self.problem.theta) and without and any(refusal.usage for refusal in self.refused.values())
+
+    @property
+    def constant(self) -> Plan | None:
+        """The answer that the assumption already gives, where it has less error than the chosen one."""
+        chosen = self.chosen
+        better = [plan for plan in self.plans if chosen is not None and _score(plan) < _score(chosen)]
+        return next((plan for plan in better if plan.mechanism in _NEVER_CHOSEN), None)
+
     @property
     def constant_wins(self) -> bool:
-        """Whether the answer that the assumption already gives has less error than the chosen one."""
-        chosen = self.chosen
-        return chosen is not None and self.plans[0].mechanism in _NEVER_CHOSEN and self.plans[0] is not chosen
+        """Whether the assumption already tells more than the chosen release would."""
+        return self.constant is not None
 
     def error(self) -> RefusedError | UsageError:
         """The error to raise when no mechanism is left."""
@@ -112,10 +136,10 @@ def rank(problem: Problem) -> Ranking:
     """Plan the problem with every mechanism."""
     plans: list[Plan] = []
     refused: dict[str, Refusal] = {}
-    for name, mechanism in MECHANISMS.items():
+    for name in MECHANISMS:
         try:
             _require_quick(name, problem)
-            plans.append(mechanism(problem))
+            plans.append(_planned(name, problem))
         except Refusal as refusal:
             refused[name] = refusal
     return Ranking(problem, tuple(sorted(plans, key=_score)), refused)
@@ -123,8 +147,15 @@ def rank(problem: Problem) -> Ranking:
 
 def _require_quick(name: str, problem: Problem) -> None:
     """A linear program takes seconds to minutes; beyond some size it is only solved when asked for by name."""
-    if name == "optimal" and optimal.secrets_of(problem) > optimal.AUTO_SECRETS:
+    if name == "optimal" and optimal.takes_long(problem):
         raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
+
+
+def _planned(name: str, problem: Problem) -> Plan:
+    entries = [secret.text for secret in problem.secrets if secret.entries is not None]
+    if entries and name not in _FOR_ENTRIES:
+        raise Refusal(f"is not for {entries[0]}; chain_quilt is.")
+    return MECHANISMS[name](problem)
 
 
 def plan(problem: Problem, mechanism: str = "auto") -> Plan:
@@ -138,7 +169,7 @@ def plan(problem: Problem, mechanism: str = "auto") -> Plan:
         raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
     refusal = None
     try:
-        return MECHANISMS[mechanism](problem)
+        return _planned(mechanism, problem)
     except Refusal as caught:
         refusal = caught
     raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)

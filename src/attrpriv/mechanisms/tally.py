@@ -19,6 +19,7 @@ from attrpriv.errors import CertificateError, DataError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.guarantee import (
     Certificate,
+    ChainEvidence,
     ConstantEvidence,
     CountCasesEvidence,
     CountDirectEvidence,
@@ -26,11 +27,13 @@ from attrpriv.guarantee import (
     CouplingEvidence,
     KernelEvidence,
     LaplaceEvidence,
+    QuiltEvidence,
     WassersteinEvidence,
 )
 from attrpriv.mechanisms.accuracy import Reach, Spread
 from attrpriv.mechanisms.whole_spread import TallyNoise, WholeSpread
 from attrpriv.noise import coupled_draw, draw, whole_gaussian, whole_laplace
+from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 OUTSIDE = "data: the secret's count is outside of the range that the policy states. Correct the policy; nothing was released."
@@ -58,6 +61,7 @@ class Tally(FrozenModel):
     cells: tuple[TallyCell, ...] = Field(min_length=1)
     complete: bool = Field(description="whether every row must fall into a cell")
     categories: tuple[TallyCategory, ...]
+    covering: tuple[tuple[str, ...], ...] = Field(default=(), description="of each list, every row must satisfy one condition")
     fill: FrozenMap[Finite] = Field(default_factory=dict)
     clip: FrozenMap[Range] = Field(default_factory=dict)
     unit: Positive = 1.0
@@ -133,7 +137,7 @@ class Tally(FrozenModel):
         steps = (total - Fraction(repr(self.origin)) * n) / Fraction(repr(self.unit)) if query.kind != "count" else total
         nearest = round(steps)
         if abs(steps - nearest) > Fraction(1, 1000):
-            raise UsageError(f"statistic: must be made of steps of {self.unit:g}. Got {float(statistic):g}.")
+            raise UsageError(f"statistic: must be made of steps of {self.unit:g}. Got one that is not.")
         return nearest
 
     def spread(self, query: Query, n: int) -> Reach:
@@ -143,23 +147,44 @@ class Tally(FrozenModel):
             return Spread("gaussian", unit * float(self.parameters["sd"]), bias=unit * float(self.parameters["bias"]))
         return WholeSpread(self.noise, self.scale, self.individuals, self.unit_of(query, n), self.tails)
 
-    def covered_by(self, certificate: Certificate) -> bool:
-        """Whether the noise that is drawn is the noise that the certificate counted on."""
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """What one row can add; of a histogram, the cell that it can be in."""
+        if self.histogram:
+            return tuple(range(len(self.cells)))
+        return tuple(cell.value for cell in self.cells) if self.complete else (0, *(cell.value for cell in self.cells))
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that decide in which cell a row is."""
+        return frozenset(column for cell in self.cells for column in columns_of(parse_condition(cell.where)))
+
+    def covered_by(self, certificate: Certificate, n: int) -> bool:
+        """Whether what is counted, and the noise that is drawn, are what the certificate counted on."""
         rows, evidence = certificate.individuals, certificate.evidence
         if self.centre is not None:
             return isinstance(evidence, ConstantEvidence)
         if rows is not None:
-            scales = [term.scale for term in rows.terms]
-            if scales != ([self.scale] if self.noise == "laplace" else [self.individuals]):
+            wanted = (self.width, self.scale if self.noise == "laplace" else self.individuals)
+            if [(term.sensitivity, term.scale) for term in rows.terms] != [wanted]:
                 return False
         elif self.individuals:
             return False
         if isinstance(evidence, LaplaceEvidence):
-            return self.noise == "laplace" and [term.scale for term in evidence.terms] == [self.scale]
-        if isinstance(evidence, CountLaplaceEvidence) and evidence.histogram != self.histogram:
+            wanted = (n * self.width, self.scale)
+            return self.noise == "laplace" and [(term.sensitivity, term.scale) for term in evidence.terms] == [wanted]
+        if isinstance(evidence, QuiltEvidence):
+            return evidence.counts(self.reads, float(n * self.width), self.noise, self.scale)
+        if isinstance(evidence, ChainEvidence):
+            return evidence.counts(self.reads, float(self.width), self.noise, self.scale, n)
+        if self.histogram != (isinstance(evidence, CountLaplaceEvidence) and evidence.histogram):
             return False
         if isinstance(evidence, KernelEvidence | CouplingEvidence):
-            return self.noise == "kernel"
-        if isinstance(evidence, CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence | WassersteinEvidence):
-            return evidence.draws(self.noise, self.scale)
+            return self.noise == "kernel" and evidence.records.values == self.steps
+        if isinstance(evidence, CountCasesEvidence):
+            same = all(check.sets.records.values == self.steps for check in evidence.checks)
+            return same and evidence.draws(self.noise, self.scale)
+        if isinstance(evidence, CountLaplaceEvidence | CountDirectEvidence | WassersteinEvidence):
+            same = all(check.records.values == self.steps for check in evidence.checks)
+            return same and evidence.draws(self.noise, self.scale)
         return False

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.probabilities import Pair
+from attrpriv.assumptions.probabilities import Pair, complement
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.composition import bin_names
 from attrpriv.mechanisms.tally import Tally, TallyCategory, TallyCell
-from attrpriv.queries.conditions import Compare, Condition, Join, Written, parse_condition
+from attrpriv.queries.conditions import Compare, Condition, IsNull, Join, Not, Written, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import holds_for
 from attrpriv.queries.query import Query
 
@@ -48,12 +48,26 @@ def layout(problem: Problem, counts: Counts, query: Query) -> Layout:
 
 def _event_layout(problem: Problem, counts: Counts, event: Condition) -> Layout:
     cells = (TallyCell(name=str(event), where=str(event), value=1),)
-    tally = _tally(problem, counts, cells, complete=False)
+    covering = tuple(_covering(problem, counts, column, event) for column in columns_of(event) if column != counts.sensitive)
+    changes = {"covering": tuple(filter(None, covering)), "clip": {}}  # an event is of the entries as they are
+    tally = _tally(problem, counts, cells, complete=False).model_copy(update=changes)
 
     def laws(member: Counts) -> Laws:
-        return {name: ((1 - high, 1 - low), (low, high)) for name, (low, high) in member.event(event, problem.bins).items()}
+        return {name: (complement(pair), pair) for name, pair in member.event(event, problem.bins).items()}
 
     return Layout(tally, (0, 1), laws)
+
+
+def _covering(problem: Problem, counts: Counts, column: str, event: Condition) -> tuple[str, ...]:
+    """What every row must satisfy for the event to have the stated law: a listed value, or at least some value.
+
+    A missing entry satisfies neither a condition nor its negation. An event that asks for missing entries counts them itself.
+    """
+    listed = counts.given.get(column) if counts.network is None else counts.network.nodes.get(column)
+    if listed is not None:
+        values, _ = counts.values(column, problem.bins)
+        return tuple(str(cell_condition(problem, column, value, k)) for k, value in enumerate(values))
+    return () if tests_null(event, column) else (str(Not(IsNull(column))),)
 
 
 def _column_layout(problem: Problem, counts: Counts, column: str, *, histogram: bool) -> Layout:
@@ -62,10 +76,10 @@ def _column_layout(problem: Problem, counts: Counts, column: str, *, histogram: 
     if histogram:
         steps, unit, origin, order = tuple(range(len(values))), Fraction(1), Fraction(0), list(range(len(values)))
     else:
-        steps, unit, origin, order = _steps(column, values)
+        steps, unit, origin, order = whole_steps(column, values)
     _require_reach(problem, column, values)
     cells = tuple(
-        TallyCell(name=names[k], where=str(_cell_condition(problem, column, values[k], k)), value=1 if histogram else step)
+        TallyCell(name=names[k], where=str(cell_condition(problem, column, values[k], k)), value=1 if histogram else step)
         for k, step in zip(order, steps, strict=True)
     )
     tally = _tally(problem, counts, cells, complete=True).model_copy(
@@ -90,7 +104,7 @@ def _names(problem: Problem, column: str, values: Sequence[int | float | str]) -
     return [str(value) for value in values]
 
 
-def _steps(column: str, values: Sequence[int | float | str]) -> tuple[tuple[int, ...], Fraction, Fraction, list[int]]:
+def whole_steps(column: str, values: Sequence[int | float | str]) -> tuple[tuple[int, ...], Fraction, Fraction, list[int]]:
     """The values as whole steps of their common unit from the least one, in order."""
     numbers = [_fraction(column, value) for value in values]
     order = sorted(range(len(numbers)), key=lambda k: numbers[k])
@@ -123,7 +137,7 @@ def _require_reach(problem: Problem, column: str, values: Sequence[int | float |
         raise QueryError(f"{what}: those of {column} must cover its bounds [{low:g}, {high:g}]. Got {reach}.")
 
 
-def _cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:
+def cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:
     if column in problem.bins:
         return _bin_condition(problem.bins[column], column, k)
     if isinstance(value, str):
@@ -164,8 +178,22 @@ def members_of(problem: Problem, counts: Counts, secret: Secret) -> frozenset[st
     if composition.reads != (counts.sensitive,):
         raise QueryError(f"{secret.text}: must be about {counts.sensitive}, the sensitive column of the assumption.")
     condition = composition.condition
-    members = frozenset(name for name in counts.categories if holds_for(condition, counts.category(name, problem.bins)))
+    _require_decided(secret, counts, condition)
+    members = frozenset(
+        name for name in counts.categories if name != counts.other and holds_for(condition, counts.category(name, problem.bins))
+    )
     if not members or len(members) == len(counts.categories):
-        which = "none" if not members else "all"
-        raise QueryError(f"{secret.text}: must hold for some of {', '.join(counts.categories)}, not for {which} of them.")
+        which = "no category" if not members else "every category"
+        known = ", ".join(counts.categories)
+        raise QueryError(f"{secret.text}: must tell some categories from others. Got one that holds for {which} ({known}).")
     return members
+
+
+def _require_decided(secret: Secret, counts: Counts, condition: Condition) -> None:
+    """Rows of `other` may have any value, or none: a secret must leave all of them out, by naming categories."""
+    if counts.other is not None and not counts.leaves_other_out(condition):
+        named = ", ".join(name for name in counts.categories if name != counts.other)
+        raise QueryError(
+            f"{secret.text}: with other: {counts.other} it must name categories by = or in, of {named}, because rows that "
+            f"count as {counts.other} may have any value."
+        )

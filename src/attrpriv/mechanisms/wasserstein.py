@@ -33,6 +33,8 @@ def plan(problem: Problem) -> Plan:
     found = counted(problem)
     if found.tally.histogram:
         raise Refusal("is for one number; a histogram is covered by laplace.")
+    if found.known and not all(case.records.binary for case in found.cases):
+        raise Refusal("known_rows: with known rows only counts of an event are covered; use laplace.")
     ways = [_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
@@ -70,11 +72,13 @@ def _evidence(
     found: Counted, distance: int, ignored: float, noise: Literal["laplace", "gaussian", "none"], scale: float
 ) -> WassersteinEvidence:
     kind: Literal["laplace", "gaussian", "none"] = noise if scale else "none"
-    return WassersteinEvidence(checks=_checks(found), distance=distance, ignored=ignored, noise=kind, scale=scale)
+    return WassersteinEvidence(
+        checks=_checks(found), distance=distance, ignored=ignored, known=found.known, noise=kind, scale=scale
+    )
 
 
 def _checks(found: Counted) -> tuple[CountCheck, ...]:
-    """Of known rows only those that differ remain: common ones can only bring laws nearer."""
+    """Where rows are known, only those that differ remain. Events are ordered: fewer of them are never further apart."""
     return tuple(
         check.model_copy(update={"pairs": CountPairs.all_of(check.pairs.apart)}) if found.known else check
         for check in checks(found)

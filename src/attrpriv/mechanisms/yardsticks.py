@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
@@ -107,6 +107,8 @@ def _stated(problem: Problem, member: Assumption) -> Gaussian | None:
     """What an assumption says of a row of which no category is known: with groups, by the prior of the categories."""
     if isinstance(member, Gaussian):
         return member
+    if isinstance(member, Hierarchy):
+        return _of_populations(problem, member)
     shares = dict(member.prior or {}) if isinstance(member, Groups) else {}
     if not isinstance(member, Groups) or set(shares) != set(member.categories):
         return None
@@ -121,6 +123,16 @@ def _stated(problem: Problem, member: Assumption) -> Gaussian | None:
         sd[column] = math.sqrt(sum(weight * (spread[name] + between[name]) for name, weight in weights.items()))
     pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(problem.columns, 2)}
     return Gaussian(mean=mean, sd=sd, correlation=pairs, tolerance={"mean": member.tolerance.mean, "correlation": 0})
+
+
+def _of_populations(problem: Problem, member: Hierarchy) -> Gaussian | None:
+    """Rows that are averaged to the variance that averages have over all populations."""
+    names = [column for column in problem.columns if column in member.mean]
+    if not names:
+        return None
+    sd = {c: math.hypot(member.between_sd[c] * math.sqrt(problem.n), member.within_sd[c]) for c in names}
+    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(names, 2)}
+    return Gaussian(mean={c: member.mean[c] for c in names}, sd=sd, correlation=pairs, tolerance=0)
 
 
 def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:

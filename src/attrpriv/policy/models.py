@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
@@ -48,8 +48,8 @@ def _member(member: object, folder: Path) -> object:
         return read_assumption(folder / member["file"])
     if isinstance(member, Mapping) and member.get("kind", "gaussian") not in Assumption.kinds:
         raise PolicyError(f"assume: kind must be one of {', '.join(sorted(Assumption.kinds))}. Got {member['kind']!r}.")
-    if isinstance(member, Mapping) and isinstance(member.get("network"), str):
-        return {**member, "network": str(folder / member["network"])}
+    if isinstance(member, Mapping):  # a network's BIF file
+        return {**member, **{key: str(folder / member[key]) for key in ("network", "file") if isinstance(member.get(key), str)}}
     return member
 
 
@@ -73,7 +73,12 @@ def _kind(value: object) -> str:
 
 
 Assumed = Annotated[
-    Annotated[Gaussian, Tag("<gaussian>")] | Annotated[Groups, Tag("<groups>")] | Annotated[Counts, Tag("<counts>")],
+    Annotated[Gaussian, Tag("<gaussian>")]
+    | Annotated[Groups, Tag("<groups>")]
+    | Annotated[Counts, Tag("<counts>")]
+    | Annotated[Chain, Tag("<chain>")]
+    | Annotated[Hierarchy, Tag("<hierarchy>")]
+    | Annotated[ParameterNetwork, Tag("<parameter_network>")],
     Discriminator(_kind),
 ]
 

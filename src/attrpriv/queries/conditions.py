@@ -88,6 +88,15 @@ Condition = Compare | In | IsNull | Written | Not | Join
 _SUPPORTED = "comparisons of a column with a constant (=, !=, <, <=, >, >=, in, between, is null), joined by and, or, not"
 
 
+def tests_null(condition: Condition, column: str) -> bool:
+    """Whether a condition asks, somewhere in it, for missing entries of a column."""
+    if isinstance(condition, Join):
+        return any(tests_null(part, column) for part in condition.parts)
+    if isinstance(condition, Not):
+        return tests_null(condition.part, column)
+    return isinstance(condition, IsNull) and condition.column == column
+
+
 def columns_of(condition: Condition) -> tuple[str, ...]:
     """The columns a condition reads, each once."""
     return tuple(dict.fromkeys(_columns(condition)))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Value, Written
+from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Value, Written, literal
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
     {
@@ -122,3 +122,16 @@ def _bin_compare(sign: str, rows: Bin, value: Value, whole: Compare | In) -> boo
     if sign in ("=", "!=") and not (rows.low <= value < rows.high or (rows.closed and value == rows.high)):
         return sign == "!="
     raise QueryError(f"condition: {whole} cuts the bin {rows}; choose bins with an edge there.")
+
+
+def names_only(condition: Condition, names: Sequence[str]) -> bool:
+    """Whether a condition can hold for rows of these named categories alone, whatever other values, or none, rows may have."""
+    if isinstance(condition, Join):
+        parts = [names_only(part, names) for part in condition.parts]
+        return any(parts) if condition.word == "and" else all(parts)
+    if isinstance(condition, Written):
+        return condition.text in names
+    values = condition.values if isinstance(condition, In) else ()
+    if isinstance(condition, Compare) and condition.operator == "=":
+        values = (condition.value,)
+    return bool(values) and all((value if isinstance(value, str) else literal(value)) in names for value in values)

@@ -68,6 +68,41 @@ def parse_linear(text: str) -> Linear:
     return Linear(kind, tuple(kept.items()))
 
 
+@lru_cache(maxsize=256)
+def parse_entries(text: str) -> str | None:
+    """The column of `entries(column)`, each entry of which is a secret; None where the text is anything else.
+
+    >>> parse_entries('entries("heart rate")')
+    'heart rate'
+    """
+    from sqlglot import expressions as exp
+
+    node = parse_expression(text)
+    if not isinstance(node, exp.Anonymous) or node.name.lower() != "entries":
+        return None
+    inside = list(node.expressions)
+    if len(inside) != 1 or not isinstance(inside[0], exp.Column) or inside[0].args.get("table"):
+        raise QueryError(f"entries takes one column, as in entries(state). Got {text!r}.")
+    return str(inside[0].name)
+
+
+@lru_cache(maxsize=256)
+def parse_column(text: str) -> str | None:
+    """The column that a text names, in double quotes if needed; None where it is anything else.
+
+    >>> parse_column('"body weight"'), parse_column("mean(weight)")
+    ('body weight', None)
+    """
+    from sqlglot import expressions as exp
+
+    try:
+        node = parse_expression(text)
+    except QueryError:
+        return None
+    plain = isinstance(node, exp.Column) and not any(v for name, v in node.args.items() if name != "this")
+    return node.name if plain and isinstance(node.this, exp.Identifier) and node.name else None
+
+
 class _NotLinearError(Exception):
     """The expression is not a linear combination of columns."""
 

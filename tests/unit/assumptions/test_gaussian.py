@@ -170,7 +170,7 @@ def test_json_round_trip(seed: int, size: int, covariance: bool) -> None:
 
 
 def test_an_unknown_kind_is_named() -> None:
-    with pytest.raises(ValueError, match=r"kind must be one of gaussian\. Got 'cauchy'"):
+    with pytest.raises(ValueError, match=r"kind must be one of .*gaussian.*\. Got 'cauchy'"):
         Assumption.of_kind({"kind": "cauchy"})
     with pytest.raises(ValueError, match="Got None"):
         Assumption.of_kind(7)

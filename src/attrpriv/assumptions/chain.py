@@ -1,0 +1,119 @@
+"""Chain: the entries of one column, in the order of the rows, are a Markov chain with finitely many states.
+
+    P(first row has state s) = initial[s],      P(next row has state t | this row has s) = transition[s][t]
+
+`initial` may be a list of laws and `transition` a list of matrices; Theta is then every initial law with every matrix. Several
+chains in a list under `assume` are a finite Theta as well. `tolerance` has no default and must be 0 in this version: the numbers
+are taken as exact, and the list is how to allow for others. What must never change: every row is a law (it sums to one), and the
+order of the states is the order of the rows and columns of every matrix.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+
+from attrpriv.errors import UsageError
+from attrpriv.framework.assumption import Assumption
+from attrpriv.framework.model import Finite
+from attrpriv.laws.markov import MOST_STATES, MarkovChain
+
+Law = tuple[Finite, ...]
+Matrix = tuple[Law, ...]
+
+
+def _depth(value: object) -> int:
+    """How deep a list is nested, by its first entries."""
+    return 1 + (_depth(value[0]) if value else 0) if isinstance(value, list | tuple) else 0
+
+
+def _listed(depth: int, what: str) -> Any:
+    """A value of this depth as a list of one; a list of them as it is."""
+
+    def read(value: object) -> object:
+        if _depth(value) not in (depth, depth + 1):
+            raise ValueError(f"must be {what}, or a list of such. Got {value!r}.")
+        return [value] if _depth(value) == depth else value
+
+    return read
+
+
+def _shortest(value: Sequence[Any]) -> Any:
+    """One is written as itself."""
+    return value[0] if len(value) == 1 else list(value)
+
+
+Laws = Annotated[
+    tuple[Law, ...],
+    BeforeValidator(_listed(1, "a list of probabilities, one a state"), json_schema_input_type=Law | tuple[Law, ...]),
+    PlainSerializer(_shortest, return_type=Any),
+]
+Matrices = Annotated[
+    tuple[Matrix, ...],
+    BeforeValidator(
+        _listed(2, "a matrix of probabilities, one row a state"), json_schema_input_type=Matrix | tuple[Matrix, ...]
+    ),
+    PlainSerializer(_shortest, return_type=Any),
+]
+
+
+class Chain(Assumption):
+    """The entries of a column are a Markov chain.
+
+    >>> Chain(column="state", states=[0, 1], initial=[1, 0], transition=[[0.9, 0.1], [0.4, 0.6]], tolerance=0).members[0].states
+    2
+    """
+
+    kind: Literal["chain"] = "chain"
+    column: str = Field(description="the column whose entries, in the order of the rows, are the chain")
+    states: tuple[int | float | str, ...] = Field(
+        min_length=2, max_length=MOST_STATES, description="all values of the column: numbers, or names"
+    )
+    initial: Laws = Field(description="the law of the first entry, in the order of states; or a list of such laws")
+    transition: Matrices = Field(description="a row for each state: the law of the next entry; or a list of such matrices")
+    tolerance: Annotated[Finite, Field(ge=0)] = Field(
+        description="must be 0, and said: list several chains to allow for others"
+    )
+
+    @model_validator(mode="after")
+    def _complete(self) -> Chain:
+        if self.tolerance != 0:
+            raise ValueError(
+                f"tolerance: must be 0 for a chain in this version; list several matrices instead. Got {self.tolerance:g}."
+            )
+        if any(isinstance(state, bool) for state in self.states):
+            raise ValueError(f"states: must be numbers or names; write 0 and 1 for a boolean column. Got {list(self.states)}.")
+        if len({isinstance(state, str) for state in self.states}) > 1:
+            raise ValueError(f"states: must be all numbers or all names. Got {list(self.states)}.")
+        if len(set(self.states)) != len(self.states):
+            raise ValueError(f"states: must be different. Got {list(self.states)}.")
+        self._require_laws()
+        return self
+
+    def _require_laws(self) -> None:
+        problem = None
+        try:
+            members = self.members
+            if any(member.states != len(self.states) for member in members):
+                problem = f"initial: must have one probability for each of {len(self.states)} states."
+        except UsageError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(problem)
+
+    @property
+    def members(self) -> tuple[MarkovChain, ...]:
+        """Theta: every initial law with every matrix."""
+        return tuple(MarkovChain(law, matrix) for law, matrix in itertools.product(self.initial, self.transition))
+
+    @property
+    def numeric(self) -> bool:
+        return not isinstance(self.states[0], str)
+
+    def __str__(self) -> str:
+        several = f", one of {len(self.members)} chains" if len(self.members) > 1 else ""
+        named = ", ".join(map(str, self.states))
+        return f"the entries of {self.column} in the order of the rows are a Markov chain with states {named}{several}"

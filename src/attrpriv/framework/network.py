@@ -1,0 +1,141 @@
+"""A Bayesian network: columns (or their parameters) with finite states, and a table of probabilities for each.
+
+    P(x) = product over columns of table[x_column | its parents]
+
+Read from BIF files through pyagrum (extra `networks`), or stated in Python. What must never change: a network that exists has
+no cycle (parents come before children), and every row of every table is a law.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, model_validator
+
+from attrpriv.errors import PolicyError, UsageError
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Tensor = NDArray[np.float64]
+
+# How far a row of decimal fractions may be from summing to one; at tolerance 0 it is then divided by its sum.
+_SUM_SLACK = 1e-5
+
+
+class Node(FrozenModel):
+    """One column: its states, its parents, and a row of probabilities for each combination of theirs, the last one fastest."""
+
+    states: tuple[str, ...] = Field(min_length=2)
+    parents: tuple[str, ...] = ()
+    table: tuple[tuple[Finite, ...], ...]
+
+
+class Network(FrozenModel):
+    """Columns in an order in which parents come before children."""
+
+    nodes: FrozenMap[Node]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Network:
+        seen: dict[str, int] = {}
+        for name, node in self.nodes.items():
+            unknown = [parent for parent in node.parents if parent not in seen]
+            if unknown:
+                raise ValueError(f"{name}: parents must come before their children. Got {unknown[0]}.")
+            _require_table(name, node, math.prod(seen[parent] for parent in node.parents))
+            seen[name] = len(node.states)
+        return self
+
+    def array(self, name: str) -> Tensor:
+        """The table of a column, one axis for each parent and the last one for the column itself."""
+        import numpy as np
+
+        node = self.nodes[name]
+        shape = [len(self.nodes[parent].states) for parent in node.parents]
+        return np.array(node.table, dtype=np.float64).reshape(*shape, len(node.states))
+
+
+def _require_table(name: str, node: Node, rows: int) -> None:
+    if len(node.table) != rows or any(len(row) != len(node.states) for row in node.table):
+        raise ValueError(f"{name}: its table needs {rows} row(s) of {len(node.states)} probabilities.")
+    for row in node.table:
+        if any(not 0 <= p <= 1 for p in row):
+            raise ValueError(f"{name}: probabilities must be between 0 and 1. Got {list(row)}.")
+        off = math.fsum(row) - 1
+        if abs(off) > _SUM_SLACK:
+            raise ValueError(f"{name}: each row of its table must sum to 1. Got a row that is off by {off:+.3g}.")
+
+
+def read_network(source: object) -> object:
+    """A network from a BIF file's path, from a pyagrum network, or as it is."""
+    if isinstance(source, Network | Mapping):
+        return source
+    gum = _pyagrum()
+    if isinstance(source, str | Path):
+        net = _load(gum, Path(source))
+    elif isinstance(source, gum.BayesNet):
+        net = source
+    else:
+        raise ValueError(f"must be the path of a BIF file or a pyagrum network. Got a {type(source).__name__}.")
+    order = list(net.topologicalOrder())
+    place = {net.variable(k).name(): at for at, k in enumerate(order)}
+    return Network(nodes={net.variable(k).name(): _node(net, k, place) for k in order})
+
+
+def _pyagrum() -> Any:
+    found = None
+    try:
+        import pyagrum
+
+        found = pyagrum
+    except ImportError:
+        pass
+    if found is None:
+        raise UsageError("network: needs the package pyagrum. Install it with pip install 'attrpriv[networks]'.")
+    return found
+
+
+def _load(gum: Any, path: Path) -> Any:
+    if not path.is_file():
+        raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
+    net = None
+    try:
+        net = gum.loadBN(str(path))
+    except Exception:
+        net = None
+    if net is None:
+        raise PolicyError(f"network: must be a network without cycles in BIF. Got {path.name}, which cannot be read.")
+    return net
+
+
+def _node(net: Any, k: int, place: Mapping[str, int]) -> Node:
+    """pyagrum keeps the column first among a table's variables, and numpy's axes in the reverse order."""
+    import numpy as np
+
+    tensor = net.cpt(k)
+    names = list(tensor.names)
+    parents = tuple(sorted(names[1:], key=lambda name: place[name]))
+    values = np.asarray(tensor.toarray(), dtype=np.float64)
+    axes = list(reversed(names)) if values.ndim == len(names) else names
+    ordered = np.transpose(values, [axes.index(name) for name in (*parents, names[0])])
+    variable = net.variable(k)
+    rows = ordered.reshape(-1, ordered.shape[-1])
+    return Node(
+        states=tuple(variable.label(state) for state in range(variable.domainSize())),
+        parents=parents,
+        table=tuple(tuple(_as_written(float(p)) for p in row) for row in rows),
+    )
+
+
+def _as_written(p: float) -> float:
+    """pyagrum reads a file's numbers in single precision: of those, the shortest decimal fraction (0.3, not 0.30000001192)."""
+    import numpy as np
+
+    single = np.float32(p)
+    return float(str(single)) if float(single) == p else p

@@ -1,0 +1,91 @@
+"""The evidence that a parameter of a network is hidden: which parameters may show, their influence, and the noise for the rest.
+
+    loss_i = e(phi_S | phi_i) + sum over terms k of Delta_{A_k minus S} F_k / b_k,   0/0 = 0, x/0 = infinity
+
+What must never change: the influence is computed again from the stored networks, over the whole tolerance; every protected
+parameter has a set S under every network; a term counts as known only if *all* columns that it reads are in S.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from attrpriv.calibration.markov_quilt import quilt_loss
+from attrpriv.divergences.influence import max_influence
+from attrpriv.framework.model import Finite, FrozenModel, NonNegative, Positive
+from attrpriv.framework.network import Network
+
+
+class QuiltTerm(FrozenModel):
+    """One statistic: what it reads, how far it moves when that changes (none: unbounded), and its noise (scale 0: exact)."""
+
+    name: str
+    columns: tuple[str, ...] = Field(min_length=1)
+    sensitivity: Positive | None
+    granularity: NonNegative = Field(default=0.0, description="the step of the noise's grid, in the statistic's unit")
+    scale: NonNegative
+
+    def part(self, known: frozenset[str]) -> tuple[float, float]:
+        """Delta and b of what is left once the parameters in S are known."""
+        if known.issuperset(self.columns):
+            return 0.0, self.scale
+        size = math.inf if self.sensitivity is None else self.sensitivity
+        return size + self.granularity, self.scale
+
+
+class QuiltCheck(FrozenModel):
+    """The set S that hides one protected parameter under one network."""
+
+    secret: str
+    theta: int = Field(ge=0)
+    known: tuple[str, ...]
+
+
+class QuiltEvidence(FrozenModel):
+    """Laplace noise, or none, on statistics of a table whose columns depend on a network of parameters."""
+
+    kind: Literal["quilts"] = "quilts"
+    networks: tuple[Network, ...] = Field(min_length=1)
+    tolerances: tuple[Annotated[Finite, Field(ge=0, lt=1)], ...]
+    protected: tuple[str, ...] = Field(min_length=1)
+    terms: tuple[QuiltTerm, ...] = Field(min_length=1)
+    checks: tuple[QuiltCheck, ...]
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0 if self.loss() <= epsilon else 1.0
+
+    def loss(self) -> float:
+        """The largest loss over all protected parameters and networks, from above."""
+        wanted = {(secret, theta) for secret in self.protected for theta in range(len(self.networks))}
+        complete = {(check.secret, check.theta) for check in self.checks} == wanted
+        if not complete or len(self.tolerances) != len(self.networks):
+            return math.inf
+        return max(self.loss_of(check) for check in self.checks)
+
+    def loss_of(self, check: QuiltCheck) -> float:
+        known = frozenset(check.known)
+        return quilt_loss(self.influence_of(check), [term.part(known) for term in self.terms])
+
+    def influence_of(self, check: QuiltCheck) -> float:
+        network, tolerance = self.networks[check.theta], self.tolerances[check.theta]
+        return max_influence(network, of=check.known, on=check.secret, tolerance=tolerance).value
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether this noise on a column's average is what was counted on."""
+        return any(
+            (term.name, term.columns, term.scale) == (column, (column,), scale) and kind == _kind(term) for term in self.terms
+        )
+
+    def counts(self, read: frozenset[str], moves: float, noise: str, scale: float) -> bool:
+        """Whether a tally that reads these columns, moves by this and gets this noise is what was counted on."""
+        if len(self.terms) != 1:
+            return False
+        term = self.terms[0]
+        return read == frozenset(term.columns) and (moves, scale, noise) == (term.sensitivity, term.scale, _kind(term))
+
+
+def _kind(term: QuiltTerm) -> str:
+    return "laplace" if term.scale else "none"

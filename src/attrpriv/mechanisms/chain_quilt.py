@@ -1,0 +1,141 @@
+"""`chain_quilt`: each entry of a column that is a Markov chain is hidden by whole-number Laplace noise (Song et al. 2017).
+
+    scale = width * max over theta and i of  min over quilts Q of  |N| / (epsilon - e(Q | X_i))
+
+`width` is how far one entry can move what is released: 1 for a count with a filter, the range of the states for a sum (in steps
+of their common unit), 2 for a histogram. Pure epsilon; nothing but the chain's own column may be asked about. The proof is in
+docs/theory/chain-quilt.md.
+"""
+
+from __future__ import annotations
+
+from attrpriv.assumptions.chain import Chain
+from attrpriv.calibration.chain_quilt import ChainScore, chain_score
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, ChainCheck, ChainEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
+from attrpriv.laws.markov import MarkovChain
+from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
+from attrpriv.mechanisms.count_plan import additive_error
+from attrpriv.mechanisms.counted import one_query
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.tally import Tally
+from attrpriv.mechanisms.wording import common_assumptions, statement
+
+_REFERENCE = "docs/theory/chain-quilt.md"
+# The certificate recomputes the loss from the scale; this much more noise covers its rounding.
+_MORE = 1 + 1e-9
+
+
+def plan(problem: Problem) -> Plan:
+    """The published mechanism, with a full search over quilts."""
+    chains = chain_of(problem)
+    _require_entries(problem, chains[0])
+    query = one_query(problem)
+    tally = chain_tally(problem, chains[0], query)
+    if not tally.width:
+        raise Refusal(f"{query.text} does not depend on the entries.")
+    members = tuple(member for chain in chains for member in chain.members)
+    scores = tuple(chain_score(member, problem.n, problem.epsilon) for member in members)
+    if not max(score.sigma for score in scores):
+        raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
+    scale = tally.width * max(score.sigma for score in scores) * _MORE
+    if problem.individuals is not None:
+        scale = max(scale, tally.width / problem.individuals * _MORE)
+    return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
+
+
+def _require_entries(problem: Problem, chain: Chain) -> None:
+    for secret in problem.secrets:
+        if secret.entries is None:
+            raise Refusal(f"hides the entries of a column, as in entries({chain.column}). Got {secret.text}.", usage=True)
+        if secret.entries != chain.column:
+            raise Refusal(f"{secret.text}: must be about {chain.column}, the column of the chain.", usage=True)
+    if problem.known_rows:
+        raise Refusal("known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.")
+
+
+def _plan(
+    problem: Problem, chains: tuple[Chain, ...], tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
+) -> Plan:
+    worst = max(range(len(scores)), key=lambda k: scores[k].sigma)
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        evidence=_evidence(problem, tally, members, scores),
+        individuals=_rows(problem, tally),
+        assumes=_assumes(problem, chains),
+        exact=scores[worst].exact,
+    )
+    certificate.verify()
+    found = scores[worst]
+    shown = {"score": found.sigma, "node": found.node, "quilt": list(found.nodes), "influence": found.influence}
+    noisy = tally.model_copy(update={"parameters": {**shown, "near": found.near, "sensitivity": tally.width}})
+    return Plan(
+        mechanism="chain_quilt",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        tally=noisy,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
+        notes=_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
+    )
+
+
+def _evidence(
+    problem: Problem, tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
+) -> ChainEvidence:
+    checks = tuple(
+        ChainCheck(
+            theta=k,
+            chain=member,
+            shapes=score.shapes,
+            node=score.node,
+            quilt=score.quilt,
+            influence=score.influence,
+            near=score.near,
+            score=score.sigma,
+        )
+        for k, (member, score) in enumerate(zip(members, scores, strict=True))
+    )
+    column = chain_of(problem)[0].column
+    return ChainEvidence(checks=checks, column=column, length=problem.n, width=float(tally.width), scale=tally.scale)
+
+
+def _rows(problem: Problem, tally: Tally) -> LaplaceEvidence | None:
+    """The same noise protects single rows: one row moves everything released by at most the width."""
+    if problem.individuals is None:
+        return None
+    # whole numbers: the grid of the noise is the grid of the answer, and costs nothing
+    term = LaplaceTerm(column=problem.queries[0].text, sensitivity=float(tally.width), scale=tally.scale, granularity=5e-324)
+    return LaplaceEvidence(epsilon=problem.individuals, terms=(term,))
+
+
+def _assumes(problem: Problem, chains: tuple[Chain, ...]) -> tuple[str, ...]:
+    several = "one of: " if len(chains) > 1 else ""
+    return (
+        *(f"{several}{chain}: assumed, not tested" for chain in chains),
+        "the order of the table's rows is the order of the chain, and the whole table is one chain",
+        *(f"the entries are those of {c} as read, missing ones replaced" for c in {chains[0].column} & set(problem.missing)),
+        *(f"the entries are those of {c} as read, clipped to its bounds" for c in {chains[0].column} & set(problem.bounds)),
+        "initial laws and transition matrices are exactly one of those stated, their rows divided by their sums",
+        "the adversary knows no entry",
+        "entries of other columns are not protected",
+        *(common_assumptions(problem)[0:1] if problem.individuals is not None else ()),
+        "each entry is protected on its own; a joint property of several entries is not covered",
+        *common_assumptions(problem)[2:],
+    )
+
+
+def _notes(problem: Problem, chain: Chain, found: ChainScore, chains: int, skipped: int) -> tuple[str, ...]:
+    quilt = " and ".join(f"row {node}" for node in found.nodes) or "nothing: all entries count as near"
+    notes = [f"row {found.node} needs the most noise; what separates it from the rest is {quilt} ({found.near} near entries)."]
+    if chains:
+        notes.append(f"{skipped} of {problem.n} entries of {chain.column} have a single possible state, and are skipped.")
+    notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
+    return tuple(notes)

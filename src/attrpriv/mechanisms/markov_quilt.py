@@ -1,0 +1,319 @@
+"""`markov_quilt`: Laplace noise that hides a parameter of the population, under a parameter network (docs/theory/markov-quilt.md).
+
+| query | what moves when all entries of some column that it reads change |
+|---|---|
+| count with a filter | n |
+| histogram | 2 n |
+| averages and sums | the width of the bounds of each column, shared by all of them |
+
+Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise is
+added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The secret's
+`between` and `within` are not used: all its values are hidden from each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.calibration.column_sensitivity import ColumnSensitivity
+from attrpriv.calibration.markov_quilt import Known, least_scale
+from attrpriv.errors import QueryError, UsageError
+from attrpriv.framework import Problem
+from attrpriv.framework.composition import bin_names
+from attrpriv.framework.network import Network
+from attrpriv.framework.separation import ancestral
+from attrpriv.guarantee import Certificate, Guarantee, LaplaceEvidence, LaplaceTerm, QuiltCheck, QuiltEvidence, QuiltTerm
+from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.count_plan import additive_error
+from attrpriv.mechanisms.plan import ColumnPlan, Plan
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.tally import Tally, TallyCell
+from attrpriv.mechanisms.tally_layout import cell_condition
+from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.query import Query
+
+_REFERENCE = "docs/theory/markov-quilt.md"
+# A certificate carries its network; of a large one only what the answer depends on.
+_MOST_SHOWN = 60
+_ROUND_UP = 1 + 1e-9
+# A whole number's noise has no grid to pay for, and a term wants a positive one.
+_NO_GRID = 5e-324
+
+
+def plan(problem: Problem) -> Plan:
+    """The least noise of the subset rule, for a count, a histogram or some averages."""
+    case = _case(problem)
+    asked = [query for query in problem.queries if not query.whole_table]
+    if not asked:
+        raise Refusal("the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.")
+    if all(query.plain for query in asked):
+        return _averages(case)
+    if len({(query.column, query.where, query.group_by) for query in asked}) > 1 or asked[0].column is not None:
+        raise Refusal("answers one count or histogram, or some averages over all rows. Ask for one of them.")
+    return _counts(case, asked[0])
+
+
+@dataclass(frozen=True)
+class _Case:
+    """The problem, the networks, and the parameters that are hidden."""
+
+    problem: Problem
+    theta: tuple[ParameterNetwork, ...]
+    protected: tuple[str, ...]
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        return tuple(member.network for member in self.theta)
+
+    @property
+    def tolerances(self) -> tuple[float, ...]:
+        return tuple(member.tolerance for member in self.theta)
+
+    def known(self, sensitivity: ColumnSensitivity, epsilon: float) -> tuple[float, tuple[Known, ...]]:
+        reason = None
+        try:
+            return least_scale(self.networks, self.protected, sensitivity, epsilon, tolerances=self.tolerances)
+        except UsageError as error:
+            reason = str(error)
+        raise Refusal(reason)
+
+
+def _case(problem: Problem) -> _Case:
+    theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
+    if not theta or len(theta) != len(problem.theta):
+        raise Refusal("needs a parameter_network assumption (assume: kind: parameter_network).")
+    if problem.known_rows:
+        raise Refusal("known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says.")
+    protected = []
+    for secret in problem.secrets:
+        if secret.attribute is None:
+            raise Refusal(f"hides parameters of the network, as in parameter: income. Got {secret.text}.", usage=True)
+        for member in theta:
+            if secret.attribute not in member.network.nodes:
+                raise Refusal(f"parameter: must be in the network. Got {secret.attribute}.", usage=True)
+        protected.append(secret.attribute)
+    return _Case(problem, theta, tuple(dict.fromkeys(protected)))
+
+
+def _evidence(case: _Case, terms: Sequence[QuiltTerm], found: Sequence[Known]) -> QuiltEvidence:
+    read = {column for term in terms for column in term.columns}
+    networks = []
+    for network in case.networks:
+        needed = [*case.protected, *(name for name in network.nodes if name in read)]
+        networks.append(network if len(network.nodes) <= _MOST_SHOWN else ancestral(network, needed))
+    return QuiltEvidence(
+        networks=tuple(networks),
+        tolerances=case.tolerances,
+        protected=case.protected,
+        terms=tuple(terms),
+        checks=tuple(QuiltCheck(secret=known.on, theta=known.theta, known=known.columns) for known in found),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ counts, histograms
+
+
+def _counts(case: _Case, query: Query) -> Plan:
+    problem = case.problem
+    tally, read = _tally(case, query)
+    sensitivity = ColumnSensitivity.histogram(read, problem.n) if tally.histogram else ColumnSensitivity.count(read, problem.n)
+    scale, found = case.known(sensitivity, problem.epsilon)
+    rows = None
+    if problem.individuals is not None:
+        scale = max(scale, tally.width / problem.individuals * _ROUND_UP)
+        term = LaplaceTerm(column=query.text, sensitivity=float(tally.width), scale=scale, granularity=_NO_GRID)
+        rows = LaplaceEvidence(epsilon=problem.individuals, terms=(term,))
+    moves = float(problem.n * tally.width)
+    evidence = _evidence(case, [QuiltTerm(name=query.text, columns=read, sensitivity=moves, scale=scale)], found)
+    tally = tally.model_copy(
+        update={"noise": "laplace" if scale else "none", "scale": scale, "parameters": _parameters(evidence)}
+    )
+    errors = tuple(additive_error(problem, tally, asked) for asked in problem.queries)
+    return _assembled(case, evidence, rows, (), tally, errors)
+
+
+def _tally(case: _Case, query: Query) -> tuple[Tally, tuple[str, ...]]:
+    """What is counted, and the columns that it reads."""
+    problem, reason = case.problem, None
+    try:
+        if query.group_by is None:
+            event = parse_condition(query.where or "")
+            cells: tuple[TallyCell, ...] = (TallyCell(name=str(event), where=str(event), value=1),)
+            read = tuple(dict.fromkeys(columns_of(event)))
+        else:
+            if query.where is not None:
+                raise QueryError(f"query: {query.text} is not covered; ask for the histogram without the filter.")
+            cells, read = _cells(case, query.group_by), (query.group_by,)
+        histogram = query.group_by is not None
+        whole = Tally(cells=cells, complete=histogram, categories=(), fill=problem.missing, clip=problem.bounds)
+        return whole.model_copy(update={"histogram": histogram}), read
+    except QueryError as error:
+        reason = str(error)
+    raise Refusal(reason, usage=True)
+
+
+def _cells(case: _Case, column: str) -> tuple[TallyCell, ...]:
+    """One cell for each bin or category."""
+    problem = case.problem
+    listed = [member.attributes[column].categories for member in case.theta if column in member.attributes]
+    names: Sequence[str] = bin_names(problem.bins[column]) if column in problem.bins else next(filter(None, listed), ())
+    if not names:
+        raise QueryError(f"query: a histogram of {column} needs bins, or its categories (family: categorical).")
+    return tuple(
+        TallyCell(name=name, where=str(cell_condition(problem, column, name, k)), value=1) for k, name in enumerate(names)
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- averages
+
+
+def _averages(case: _Case) -> Plan:
+    """Noise in proportion to the widths of the bounds; none for a column whose parameter every set lets show."""
+    problem = case.problem
+    widths = {column: _width(problem, column) for column in problem.columns}
+    declared = tuple((frozenset((column,)), 1.0) for column, width in widths.items() if width is not None)
+    scale, found = case.known(ColumnSensitivity(problem.columns, declared), problem.epsilon)
+    if scale:
+        scale = max(_with_grid(problem, known) for known in found)
+    exact = {column for column in problem.columns if all(column in known.columns for known in found)}
+    if problem.individuals is not None:
+        scale, exact = max(scale, _row_scale(problem)), set()
+    lacking = [column for column, width in widths.items() if width is None and column not in exact]
+    if lacking:
+        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
+    terms = tuple(_term(column, widths[column], 0.0 if column in exact else scale) for column in problem.columns)
+    evidence = _evidence(case, terms, found)
+    parts = tuple(_column(problem, term, evidence) for term in terms)
+    return _assembled(case, evidence, _rows(problem, terms), parts, None, ())
+
+
+def _width(problem: Problem, column: str) -> float | None:
+    if column not in problem.bounds:
+        return None
+    low, high = problem.bounds[column]
+    width = (high - low) * (1 + 1e-15)
+    if not width < float("inf"):
+        raise Refusal(f"bounds of {column} are too wide for a float.")
+    return width
+
+
+def _with_grid(problem: Problem, known: Known) -> float:
+    """The scale, in widths, that also pays for the grid of each column's noise."""
+    if not known.sensitivity:
+        return 0.0
+    left = problem.epsilon * (1 - 1e-9) - known.influence - len(problem.columns) * 2.0**-GRID_BITS
+    if not left > 0:
+        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+    return known.sensitivity / left * _ROUND_UP
+
+
+def _row_scale(problem: Problem) -> float:
+    """The scale, in widths, that protects single rows, which move an average by an n-th of its width."""
+    count = len(problem.columns)
+    left = (problem.individuals or 0.0) * (1 - 1e-9) - count * 2.0**-GRID_BITS
+    if not left > 0:
+        raise Refusal("individuals: the grid of the noise costs more than this epsilon allows.")
+    return count / problem.n / left * _ROUND_UP
+
+
+def _term(column: str, width: float | None, scale: float) -> QuiltTerm:
+    noise = scale * (width or 0.0)
+    step = granularity(noise) if noise else 0.0
+    return QuiltTerm(name=column, columns=(column,), sensitivity=width, granularity=step, scale=noise)
+
+
+def _rows(problem: Problem, terms: Sequence[QuiltTerm]) -> LaplaceEvidence | None:
+    if problem.individuals is None:
+        return None
+    rows = tuple(
+        LaplaceTerm(
+            column=term.name, sensitivity=(term.sensitivity or 0.0) / problem.n, scale=term.scale, granularity=term.granularity
+        )
+        for term in terms
+    )
+    return LaplaceEvidence(epsilon=problem.individuals, terms=rows)
+
+
+def _column(problem: Problem, term: QuiltTerm, evidence: QuiltEvidence) -> ColumnPlan:
+    exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    return ColumnPlan(
+        column=term.name,
+        noise=Noise(kind="laplace" if term.scale else "none", scale=term.scale),
+        error=laplace_error(term.scale) if term.scale else exact,
+        fill=problem.missing.get(term.name),
+        clip=problem.bounds.get(term.name),
+        parameters=_parameters(evidence),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------------- both
+
+
+def _parameters(evidence: QuiltEvidence) -> dict[str, object]:
+    """Of each secret the set that may show, and its influence."""
+    return {
+        "known": [
+            {"secret": check.secret, "theta": check.theta, "known": list(check.known), "influence": evidence.influence_of(check)}
+            for check in evidence.checks
+        ]
+    }
+
+
+def _assembled(
+    case: _Case,
+    evidence: QuiltEvidence,
+    rows: LaplaceEvidence | None,
+    columns: tuple[ColumnPlan, ...],
+    tally: Tally | None,
+    errors: tuple[Error, ...],
+) -> Plan:
+    problem = case.problem
+    exact = not any(term.scale for term in evidence.terms)
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        evidence=evidence,
+        individuals=rows,
+        assumes=_assumptions(case),
+        exact=exact,
+        gap=0.0 if exact else 1.0,
+    )
+    certificate.verify()
+    return Plan(
+        mechanism="markov_quilt",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=columns,
+        tally=tally,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        errors=errors,
+        notes=_notes(case, evidence),
+    )
+
+
+def _assumptions(case: _Case) -> tuple[str, ...]:
+    lines = ["given the parameters of the population the columns are independent, and each depends on its own alone: assumed"]
+    lines += [f"{'one of: ' if len(case.theta) > 1 else ''}{member}" for member in case.theta]
+    return (*lines, "the adversary knows no row", *common_assumptions(case.problem))
+
+
+def _notes(case: _Case, evidence: QuiltEvidence) -> tuple[str, ...]:
+    notes = []
+    for check in evidence.checks:
+        shows = f"the parameter(s) of {', '.join(check.known)} may show" if check.known else "no parameter may show"
+        notes.append(f"{check.secret}: {shows} (influence {evidence.influence_of(check):.6g}); noise covers everything else.")
+    notes += [f"{term.name}: the exact answer is private; no noise is added." for term in evidence.terms if not term.scale]
+    for column in dict.fromkeys(column for term in evidence.terms for column in term.columns):
+        if any(column not in network.nodes for network in case.networks):
+            notes.append(f"{column}: is not in the network; nothing is assumed of it.")
+    if any(secret.between is not None or secret.within is not None for secret in case.problem.secrets):
+        notes.append("all values of each parameter are hidden from each other, not only those that between or within name.")
+    return tuple(notes)

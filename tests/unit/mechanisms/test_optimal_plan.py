@@ -1,0 +1,70 @@
+"""The optimal mechanism's plans: which form, which errors, and that no other mechanism beats it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attrpriv.errors import RefusedError
+from attrpriv.framework import Secret
+from attrpriv.framework.secret import Parameter
+from attrpriv.guarantee import CouplingEvidence, KernelEvidence
+from attrpriv.mechanisms import plan, rank
+from attrpriv.mechanisms.optimal import AUTO_SECRETS
+from tests.unit.mechanisms.counts import problem, smokers
+
+
+def all_of(n: int) -> dict[str, Any]:
+    return {"n": n, "secrets": (Secret("count(smoker = 'yes')", between=(0, n)),)}
+
+
+def test_exact_probabilities_are_transported_by_reading_the_secret() -> None:
+    made = plan(problem(smokers(prior={"yes": 0.5}), **all_of(20)), "optimal")
+    assert isinstance(made.certificate.evidence, CouplingEvidence)
+    assert made.error.mean_absolute == pytest.approx(0.0163, abs=5e-5)
+    assert "it reads the secret, and rests on the stated probabilities as they are: no tolerance is covered." in made.notes
+    assert made.notes[0] == "expected errors are averages over the prior of the assumption."
+
+
+def test_intervals_are_covered_by_the_corner() -> None:
+    made = plan(problem(smokers((0.4, 0.5), (0.5, 0.6))), "optimal")
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, KernelEvidence)
+    assert evidence.family == "corner"
+    assert made.notes == ("expected errors are averages over all values of the secret alike.",)
+
+
+def test_a_population_is_seen_through_the_count_alone() -> None:
+    made = plan(problem(secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.8)),)), "optimal")
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, KernelEvidence)
+    assert evidence.family == "counts"
+
+
+def test_where_nothing_is_needed_nothing_is_changed() -> None:
+    made = plan(problem(epsilon=2.0), "optimal")
+    assert made.error.mean_absolute == 0
+    assert made.error.worst == 0
+    assert [made.tallied((f,), (2, 2)) for f in range(5)] == [((f,),) for f in range(5)]
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0])
+@pytest.mark.parametrize("box", [(0.4, 0.6), ((0.35, 0.4), (0.6, 0.65))])
+def test_nothing_beats_it(epsilon: float, box: Any) -> None:
+    """By mean absolute error, which it minimises, over pure mechanisms."""
+    asked = problem(smokers(*box), epsilon=epsilon)
+    best = plan(asked, "optimal").error.mean_absolute
+    assert best is not None
+    for mechanism in ("laplace", "wasserstein", "group_dp"):
+        assert best <= (plan(asked, mechanism).error.mean_absolute or 0.0)
+
+
+def test_auto_tries_it_for_few_secrets_only() -> None:
+    many = problem(**all_of(AUTO_SECRETS + 1))
+    assert "ask for it by name" in rank(many).refused["optimal"].reason
+
+
+def test_too_many_secrets_are_refused_by_name() -> None:
+    with pytest.raises(RefusedError, match="optimal: "):
+        plan(problem(**all_of(400)), "optimal")
