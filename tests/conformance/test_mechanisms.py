@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions import Counts, Gaussian, Groups, Hierarchy
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.secret import Parameter
@@ -88,6 +88,28 @@ def groups_problem(**changes: Any) -> Problem:
     return Problem(**(stated | changes))
 
 
+def hierarchy_problem(**changes: Any) -> Problem:
+    """Averages that hide a mean of the population."""
+    hierarchy = Hierarchy(
+        mean=MOMENTS["mean"],
+        between_sd={"weight": 5.0, "height": 1.0, "income": 8_000.0},
+        between_correlation=MOMENTS["correlation"],
+        within_sd=MOMENTS["sd"],
+        tolerance=0,
+    )
+    stated: dict[str, Any] = {
+        "queries": (Query("avg", "weight"),),
+        "secrets": (Parameter("income", between=(40_000.0, 80_000.0)),),
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "n": 10_000,
+        "theta": (hierarchy,),
+        "resolution": {"weight": 1.0, "height": 1.0, "income": 1.0},
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
 VALUES = {
     "visits": {
         "yes": {"values": [0, 1, 3], "probabilities": [0.2, 0.5, 0.3]},
@@ -128,6 +150,15 @@ PROBLEMS: dict[str, Problem] = {
     "groups, a share of the population": groups_problem(secrets=(Parameter("share(gender = 'F')", between=(0.25, 0.4)),)),
     "groups, known rows": groups_problem(known_rows=0.05),
     "groups, single persons too": groups_problem(individuals=1.0, bounds={"hours": (-60.0, 140.0)}),
+    "a hierarchy": hierarchy_problem(),
+    "a hierarchy, near values": hierarchy_problem(secrets=(Parameter("income", within=6_500.0),)),
+    "a hierarchy, several averages": hierarchy_problem(
+        queries=(Query("avg", "weight"), Query("sum", "height"), Query("count"))
+    ),
+    "a hierarchy, several secrets": hierarchy_problem(
+        queries=(Query("sum", "weight"),), secrets=(Parameter("income", within=1_000.0), Parameter("height", within=1.0))
+    ),
+    "a hierarchy, single persons too": hierarchy_problem(individuals=1.0, bounds={"weight": (-150.0, 450.0)}),
 }
 
 
@@ -226,6 +257,10 @@ def test_its_errors_are_those_of_its_noise(name: str) -> None:
             assert error.mean_absolute <= error.rmse * (1 + 1e-12)
             if found.tally is not None:
                 continue  # whole-number noise has moments of its own: test_whole_spread
+            if found.clamp is not None:
+                assert error.rmse >= noise.scale
+                assert error.alpha95 == found.spread_of(query).reach(0.95)
+                continue  # what is taken back is more than noise: test_clamp
             if noise.kind == "gaussian" and not noise.individuals:
                 assert error.rmse == pytest.approx(noise.scale)
                 assert error.mean_absolute == pytest.approx(noise.scale * math.sqrt(2 / math.pi))

@@ -1,7 +1,7 @@
 """The slow twin of a hierarchy: the exact law of what is released, from the joint law of everything, and its loss.
 
-Nothing of `attrpriv` is used. The joint covariance of (phi_i, x_i, x_j) is written down and conditioned on phi_i = a. The law of
-the clamped release is then a sum over the three pieces of the clamp, each a Gaussian density times a probability;
+Nothing of `attrpriv` is used. The joint covariance of (phi_i, x_i, x_j) is written down and conditioned on phi_i = a. The law
+of the clamped release is then a sum over the three pieces of the clamp, each a Gaussian density times a probability;
 `by_quadrature` integrates the same law over x_i with mpmath, as a check of that closed form.
 """
 

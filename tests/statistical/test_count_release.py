@@ -81,7 +81,10 @@ PLANS = {
 }
 
 
-@pytest.mark.parametrize("name", list(PLANS))
+QUICK = ("laplace", "gaussian", "single persons")
+
+
+@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PLANS])
 def test_what_is_drawn_is_what_was_certified(name: str) -> None:
     mechanism, asked = PLANS[name]
     made = plan(asked, mechanism)

@@ -3,8 +3,8 @@
     P(first row has state s) = initial[s],      P(next row has state t | this row has s) = transition[s][t]
 
 `initial` may be a list of laws and `transition` a list of matrices; Theta is then every initial law with every matrix. Several
-chains in a list under `assume` are a finite Theta as well. `tolerance` has no default and must be 0 in this version: the numbers
-are taken as exact, and the list is how to allow for others. What must never change: every row is a law (it sums to one), and the
+chains in a list under `assume` are a finite Theta as well. `tolerance` has no default and must be 0 in this version: numbers
+are taken as exact, and a list is how to allow for others. What must never change: every row is a law (it sums to one), and the
 order of the states is the order of the rows and columns of every matrix.
 """
 

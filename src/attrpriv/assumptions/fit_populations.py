@@ -2,10 +2,10 @@
 
     table[x | parents] = (count of x with these parents + smoothing) / (count of these parents + smoothing * number of states)
 
-Columns are cut into bins; a bin stands for its middle. Without `parents` the graph is the tree of the largest mutual information
-between neighbours (chow1968approximating), rooted at the first column. The fit is a *modelling choice*: how many populations there
-are, where the edges lie and which parents are allowed decide what an adversary is taken to believe, and no confidence is claimed.
-State a tolerance for that.
+Columns are cut into bins; a bin stands for its middle. Without `parents` the graph is the tree of the most mutual information
+between neighbours, rooted at the first column. The fit is a *modelling choice*: how many populations there are, where the edges
+lie and which parents are allowed decide what an adversary is taken to believe, and no confidence is claimed. State a tolerance
+for that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def fit_populations(
 ) -> ParameterNetwork:
     """Read the columns that have bins, cut them, and count."""
     if not callable(getattr(table, "populations", None)):  # a path is easily given by mistake
-        raise UsageError(f'populations: must be a public table, as in PublicTable("districts.csv"). Got a {type(table).__name__}.')
+        raise UsageError(
+            f'populations: must be a public table, as in PublicTable("districts.csv"). Got a {type(table).__name__}.'
+        )
     if not bins or not (math.isfinite(smoothing) and smoothing >= 0):
         raise UsageError(f"bins: must name one or more columns, and smoothing be at least 0. Got {smoothing!r}.")
     for column, edges in bins.items():
@@ -65,7 +67,9 @@ def fit_populations(
     found = table.populations(tuple(bins))
     if found.rows < 2:
         raise DataError(f"populations: must be two or more. Got {found.rows}.")
-    codes = {name: [_bin(name, bins[name], x) for x in column] for name, column in zip(found.columns, found.values, strict=True)}
+    codes = {
+        name: [_bin(name, bins[name], x) for x in column] for name, column in zip(found.columns, found.values, strict=True)
+    }
     graph = _ordered(tuple(bins), _tree(codes, bins) if parents is None else parents)
     nodes = {name: _node(name, graph[name], codes, bins, smoothing) for name in graph}
     return ParameterNetwork(
@@ -125,9 +129,7 @@ def _information(a: Sequence[int], b: Sequence[int]) -> float:
     return math.fsum(c / n * math.log(c * n / (first[x] * second[y])) for (x, y), c in Counter(zip(a, b, strict=True)).items())
 
 
-def _node(
-    name: str, parents: tuple[str, ...], codes: Codes, bins: Mapping[str, Sequence[float]], smoothing: float
-) -> Node:
+def _node(name: str, parents: tuple[str, ...], codes: Codes, bins: Mapping[str, Sequence[float]], smoothing: float) -> Node:
     states, sizes = bin_names(bins[name]), [len(bins[parent]) - 1 for parent in parents]
     seen = Counter(zip(codes[name], *(codes[parent] for parent in parents), strict=True))
     rows = []

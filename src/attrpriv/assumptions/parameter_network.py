@@ -10,9 +10,9 @@
 | normal | mean phi_j, the stated sd |
 | categorical | the stated probabilities of each category, for each state of phi_j |
 
-`tolerance` t: every entry of every table of the network may be off by t; 0 is allowed, and said. Several assumptions in a list are
-a finite Theta. What must never change: the columns of a table depend on the network through their own parameter only, and an
-interval that comes out of this module contains the truth for every member of Theta.
+`tolerance` t: every entry of every table of the network may be off by t; 0 is allowed, and said. Several assumptions in a list
+are a finite Theta. What must never change: the columns of a table depend on the network through their own parameter only, and
+an interval that comes out of this module contains the truth for every member of Theta.
 """
 
 from __future__ import annotations
@@ -200,7 +200,9 @@ class ParameterNetwork(Assumption):
 
     def _asked(self, column: str) -> None:
         if column not in self.network.nodes:
-            raise UsageError(f"parameter: must be one of the network's, {', '.join(list(self.network.nodes)[:8])}. Got {column}.")
+            raise UsageError(
+                f"parameter: must be one of the network's, {', '.join(list(self.network.nodes)[:8])}. Got {column}."
+            )
 
     def __str__(self) -> str:
         t = f"tolerance {self.tolerance:g}" if self.tolerance else "tolerance 0: its tables are taken as exact"

@@ -1,4 +1,4 @@
-"""A closed bound on the score of a chain that mixes: no search over nodes, any initial law (the approximate form of Song et al.).
+"""A closed bound on the score of a chain that mixes, for any node and initial law (the approximate form of Song et al.).
 
     Delta_n = gamma^n (1/pi_min - 1)            |P^n(x, y)/pi(y) - 1| <= Delta_n for all x, y
     e(X_{i-a}, X_{i+b} | X_i) <= 2 l(Delta_a) + l(Delta_b),       l(d) = log (1 + d)/(1 - d)
@@ -8,10 +8,10 @@
 | pi | the stationary law, all of it positive; pi_min its least probability |
 | gamma | the norm of P on functions of mean 0 under pi: the second singular value of diag(pi)^(1/2) P diag(pi)^(-1/2) |
 
-The bound holds at every node and for every initial law, so one minimum over (a, b) covers the whole chain. For a reversible chain
-gamma is the second largest modulus of an eigenvalue. What must never change: pi is enclosed by the rows of a power of P (each
-stationary probability lies between the least and the largest entry of its column), and gamma is rounded up by what that and the
-linear algebra can be off.
+The bound holds at every node and for every initial law, so one minimum over (a, b) covers the whole chain. Where the chain is
+reversible, gamma is the second largest modulus of an eigenvalue. What must never change: pi is enclosed by the rows of a power
+of P (each stationary probability lies between the least and the largest entry of its column), and gamma is rounded up by what
+that and the linear algebra can be off.
 """
 
 from __future__ import annotations

@@ -93,6 +93,7 @@ def chain_loss(chain: MarkovChain, length: int, rate: float, shapes: Sequence[Sh
     if table.laws.settled:
         head = min(length, table.laws.nodes + max((a for a, _ in pairs), default=0))
         tail = min([rate * length, *(table.of_settled(shape) + rate * (sum(shape) - 1) for shape in pairs)])
+        tail = 0.0 if table.skipped[-1] else tail
     nodes = np.arange(1, head + 1)
     losses = np.full(head, rate * length)
     for shape in fitting:
@@ -278,7 +279,7 @@ def _sums(
 
     per = max(1, _CHUNK // max(1, left.shape[1]))
     parts = [(left[a[k : k + per]] + right[b[k : k + per]]).max(axis=1) for k in range(0, len(a), per)]
-    return np.maximum(np.concatenate(parts), 0.0)
+    return np.asarray(np.maximum(np.concatenate(parts), 0.0))
 
 
 def _scores(influence: NDArray[np.float64], size: NDArray[np.int64], epsilon: float) -> NDArray[np.float64]:

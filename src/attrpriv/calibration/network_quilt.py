@@ -2,10 +2,11 @@
 
     score(X_i) = min over Q of |N| / (epsilon - e(X_Q | X_i)),      N = X_i and all that Q does not d-separate from it
 
-The general form of `chain_quilt`: the entries are the nodes of a network (the attributes of one record, say), and any set of other
-entries may be the quilt Q. Deleting Q from the drawing is not enough: two parents of a common child become dependent when the
-child, or something below it, is in Q (`framework.separation`). What must never change: N is everything outside Q that is not
-d-separated from X_i given Q, and of several networks (Theta) each pair of node and quilt counts with its largest influence.
+The general form of `chain_quilt`: the entries are the nodes of a network (the attributes of one record, say), and any set of
+other entries may be the quilt Q. Deleting Q from the drawing is not enough: two parents of a common child become dependent
+when the child, or something below it, is in Q (`framework.separation`). What must never change: N is everything outside Q that
+is not d-separated from X_i given Q, and of several networks (Theta) each pair of node and quilt counts with its largest
+influence.
 """
 
 from __future__ import annotations

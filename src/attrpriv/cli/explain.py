@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Secret
 from attrpriv.mechanisms.advice import advice
@@ -66,6 +66,8 @@ def _adversary(policy: Policy) -> tuple[str, ...]:
             lines += _population_lines(assumed)
         elif isinstance(assumed, Chain):
             lines += _chain_lines(assumed)
+        elif isinstance(assumed, ParameterNetwork):
+            lines += _network_lines(assumed)
         else:
             lines += _gaussian_lines(assumed) if isinstance(assumed, Gaussian) else _category_lines(assumed)
     if policy.known_rows:
@@ -82,6 +84,14 @@ def _chain_lines(chain: Chain) -> list[str]:
     return [
         f"Whoever believes that {chain}: the next entry depends on the one before and on nothing else.",
         "They may know exactly how it starts and how it moves on.",
+    ]
+
+
+def _network_lines(assumed: ParameterNetwork) -> list[str]:
+    known = f"to within {assumed.tolerance:g}" if assumed.tolerance else "exactly"
+    return [
+        f"Whoever believes that {assumed}.",
+        f"They may know {known} how likely each combination of these parameters is, but not which one this population has.",
     ]
 
 

@@ -9,7 +9,7 @@
 | R_b(s, t) | max over y, of log P^b(s, y)/P^b(t, y) |
 
 s and t are states that X_i can have. Given X_i the two sides are independent, so the loss of both is the sum, at the same pair
-(s, t). A `Shape` (a, b) is the quilt {X_{i-a}, X_{i+b}}; 0 means that there is no entry on that side, (0, 0) is the empty quilt.
+(s, t). A `Shape` (a, b) is the quilt {X_{i-a}, X_{i+b}}; 0 means no entry on that side, and (0, 0) is the empty quilt.
 What must never change: a support that differs gives infinity, and every number has `margin` on top, which covers all rounding.
 """
 
@@ -180,5 +180,7 @@ class ChainInfluence:
 
 def near(nodes: NDArray[np.int64], shape: Shape, length: int) -> NDArray[np.int64]:
     """How many entries the quilt does not separate from X_i, itself included."""
+    import numpy as np
+
     a, b = shape
-    return (a or nodes) + (b or length - nodes + 1) - 1
+    return np.asarray((a or nodes) + (b or length - nodes + 1) - 1 + 0 * nodes)

@@ -9,6 +9,7 @@ no cycle (parents come before children), and every row of every table is a law.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Tensor = NDArray[np.float64]
 
 # How far a row of decimal fractions may be from summing to one; at tolerance 0 it is then divided by its sum.
+_MOST_DIGITS = 7
 _SUM_SLACK = 1e-5
 
 
@@ -104,6 +106,7 @@ def _pyagrum() -> Any:
 def _load(gum: Any, path: Path) -> Any:
     if not path.is_file():
         raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
+    _require_short(path)
     net = None
     try:
         net = gum.loadBN(str(path))
@@ -112,6 +115,17 @@ def _load(gum: Any, path: Path) -> Any:
     if net is None:
         raise PolicyError(f"network: must be a network without cycles in BIF. Got {path.name}, which cannot be read.")
     return net
+
+
+def _require_short(path: Path) -> None:
+    """pyagrum reads a file's numbers in single precision, which holds seven digits; a longer one would be off."""
+    for number in re.findall(r"\d*\.\d+(?:[eE][-+]?\d+)?", path.read_text(encoding="utf-8", errors="replace")):
+        digits = re.split("[eE]", number)[0].replace(".", "").strip("0")
+        if len(digits) > _MOST_DIGITS:
+            raise PolicyError(
+                f"network: probabilities in a file must have at most {_MOST_DIGITS} digits. Got {number} in {path.name}. Round "
+                "them (a row may then miss 1 by its last digits), and state a tolerance for it."
+            )
 
 
 def _node(net: Any, k: int, place: Mapping[str, int]) -> Node:

@@ -95,7 +95,12 @@ class Certificate(FrozenModel):
             lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
         if isinstance(self.evidence, ChainEvidence):
             lines += [
-                f"worst entry of chain {check.theta + 1}: row {check.node}, {check.near} near entries, influence {check.influence:.6g}"
+                f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} are near; influence {check.influence:.6g}"
+                for check in self.evidence.checks
+            ]
+        if isinstance(self.evidence, QuiltEvidence):
+            lines += [
+                f"{check.secret}: loses {self.evidence.loss_of(check):.6g}, influence {self.evidence.influence_of(check):.6g}"
                 for check in self.evidence.checks
             ]
         if self.individuals is not None:

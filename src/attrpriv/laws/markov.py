@@ -61,13 +61,14 @@ class MarkovChain:
         return len(self.initial)
 
     def start(self) -> NDArray[np.float64]:
-        return _divided([self.initial])[0]
+        first: NDArray[np.float64] = _divided([self.initial])[0]
+        return first
 
     def matrix(self) -> NDArray[np.float64]:
         return _divided(self.transition)
 
     def error(self, steps: float) -> float:
-        """A bound on the relative error of each entry after this many factors: representation, division by the sum, products."""
+        """A bound on the relative error of an entry after this many factors: as written, divided by the sum, multiplied."""
         return math.expm1(min(1.0, (2 * self.states + 8) * (steps + 1) * _UNIT))
 
 

@@ -6,8 +6,8 @@
 | sum(x), avg(x) | the states, in steps of their common unit |
 | count(*) ... group by x | one count for each state |
 
-What must never change: the query reads the chain's column alone, because nothing is assumed of other columns; and every row must
-have one of the states, or the release is an announced failure.
+What must never change: the query reads the chain's column alone, because nothing is assumed of other columns; and every row has
+one of the states, or the release is an announced failure.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def _tally(problem: Problem, chain: Chain, query: Query) -> Tally:
     if query.column is None and query.group_by is None:
         event = parse_condition(query.where or "")
         _require_own(chain, query, columns_of(event))
-        cells = (TallyCell(name=str(event), where=str(event), value=1),)
-        return Tally(cells=cells, complete=False, categories=categories, fill=problem.missing, clip=problem.bounds)
+        counted = (TallyCell(name=str(event), where=str(event), value=1),)
+        return Tally(cells=counted, complete=False, categories=categories, fill=problem.missing, clip=problem.bounds)
     if query.where is not None or (query.column is not None and query.group_by is not None):
         raise QueryError(f"query: {query.text} is not covered; ask for a count with a filter, or without the filter or group.")
     _require_own(chain, query, (query.column or query.group_by or "",))

@@ -1,4 +1,4 @@
-"""`markov_quilt`: Laplace noise that hides a parameter of the population, under a parameter network (docs/theory/markov-quilt.md).
+"""`markov_quilt`: Laplace noise that hides a parameter of the population (docs/theory/markov-quilt.md).
 
 | query | what moves when all entries of some column that it reads change |
 |---|---|
@@ -6,9 +6,9 @@
 | histogram | 2 n |
 | averages and sums | the width of the bounds of each column, shared by all of them |
 
-Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise is
-added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The secret's
-`between` and `within` are not used: all its values are hidden from each other.
+Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise
+is added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The
+secret's `between` and `within` are not used: all its values are hidden from each other.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ def _case(problem: Problem) -> _Case:
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a parameter_network assumption (assume: kind: parameter_network).")
     if problem.known_rows:
-        raise Refusal("known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says.")
+        raise Refusal(
+            "known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says."
+        )
     protected = []
     for secret in problem.secrets:
         if secret.attribute is None:
@@ -257,7 +259,12 @@ def _parameters(evidence: QuiltEvidence) -> dict[str, object]:
     """Of each secret the set that may show, and its influence."""
     return {
         "known": [
-            {"secret": check.secret, "theta": check.theta, "known": list(check.known), "influence": evidence.influence_of(check)}
+            {
+                "secret": check.secret,
+                "theta": check.theta,
+                "known": list(check.known),
+                "influence": evidence.influence_of(check),
+            }
             for check in evidence.checks
         ]
     }

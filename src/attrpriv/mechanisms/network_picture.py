@@ -13,6 +13,7 @@ leaves the most remote; else the set that the plan's certificate uses.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def drawn_quilt(evidence: QuiltEvidence, check: QuiltCheck, epsilon: float) -> t
     """Quilt, near and remote that explain the noise for one secret."""
     network = evidence.networks[check.theta]
     read = tuple(dict.fromkeys(column for term in evidence.terms for column in term.columns))
-    searched = ()
+    searched: tuple[Quilt, ...] = ()
     if len(network.nodes) <= _MOST_SEARCHED:
         counted = ColumnSensitivity.count(read, 1)
         searched = markov_quilts(network, check.secret, counted, epsilon, tolerance=evidence.tolerances[check.theta], largest=2)
@@ -69,7 +70,7 @@ def _figure(network: Network, parts: Mapping[str, str], read: set[str], title: s
     places = _places(network)
     width = max(4.0, 1.9 * (1 + max(x for x, _ in places.values())))
     height = max(2.5, 1.2 * (2 + max(y for _, y in places.values())))
-    figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = matplotlib.figure.Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     for name, node in network.nodes.items():
         for parent in node.parents:
@@ -78,10 +79,10 @@ def _figure(network: Network, parts: Mapping[str, str], read: set[str], title: s
                 arrowprops={"arrowstyle": "-|>", "color": "#555555", "shrinkA": 20, "shrinkB": 20},
             )  # fmt: skip
     for name, place in places.items():
-        box = {"boxstyle": "round,pad=0.5", "facecolor": _COLOURS[parts[name]], "edgecolor": "black"}
-        box |= {"linewidth": 3.0 if name in read else 0.6}
-        axes.text(*_at(place), name, ha="center", va="center", color="white", fontweight="bold", bbox=box)
-    axes.set_title(title, fontsize=10)
+        box: dict[str, Any] = {"boxstyle": "round,pad=0.5", "facecolor": _COLOURS[parts[name]], "edgecolor": "black"}
+        wide = {"linewidth": 3.0 if name in read else 0.6}
+        axes.text(*_at(place), name, ha="center", va="center", color="white", fontweight="bold", bbox=box | wide)
+    axes.set_title(textwrap.fill(title, 46), fontsize=10)
     axes.set_axis_off()
     across, down = (max(place[k] for place in places.values()) for k in (0, 1))
     axes.set_xlim(-0.6, across + 0.6)

@@ -266,3 +266,18 @@ def test_pyagrum_agrees(seed: int, tmp_path: Path) -> None:
         assert isinstance(read, Network)
         found = [bounds_given(read, sensitive, category, (target,), np.eye(len(truth))[k], 0.0)[0] for k in range(len(truth))]
         assert found == pytest.approx(truth, abs=close)
+
+
+def test_numbers_that_single_precision_cannot_hold_are_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyagrum", reason="the extra [networks]")
+    text = "network x {{}}\nvariable a {{ type discrete [ 2 ] {{ s, t }}; }}\nprobability ( a ) {{ table {p}, {q}; }}\n"
+    for k, (p, q, fine) in enumerate(
+        (("0.3", "0.7", True), ("0.1234567", "0.8765433", True), ("0.12345678", "0.87654322", False))
+    ):
+        path = tmp_path / f"{k}.bif"
+        path.write_text(text.format(p=p, q=q), encoding="utf-8")
+        if fine:
+            assert Network.checked(read_network(path)).nodes["a"].table == ((float(p), float(q)),)
+        else:
+            with pytest.raises(PolicyError, match=r"at most 7 digits. Got 0.12345678 in 2.bif"):
+                read_network(path)

@@ -285,7 +285,7 @@ def test_known_rows() -> None:
     assert isinstance(evidence, CountDirectEvidence)
     assert evidence.known == 20
     assert scale(known, "wasserstein") >= scale(unknown, "wasserstein")
-    assert "the adversary knows at most 20 of the rows" in plan(known, "laplace").certificate.assumes
+    assert any("the adversary knows at most 20 of the rows" in line for line in plan(known, "laplace").certificate.assumes)
     with pytest.raises(RefusedError, match="known_rows: must be 0"):
         plan(known, "optimal")
 

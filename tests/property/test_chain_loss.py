@@ -1,0 +1,182 @@
+"""The whole guarantee of chain_quilt, by enumeration: every sequence, every entry, every output; and a mutant that is caught.
+
+The true loss of an entry is the largest |log P(answer | X_i = s)/P(answer | X_i = t)| over answers, where the answer is
+F(X) + Z with Z discrete Laplace. No part of the package but the scale is used.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attrpriv.calibration import approximate_chain_score, chain_loss, chain_score, network_score
+from attrpriv.errors import UsageError
+from attrpriv.framework.network import Network, Node
+from attrpriv.laws.markov import MarkovChain
+from tests.unit.laws.test_markov import chains
+
+Statistic = Callable[[Sequence[int]], int]
+
+
+def count(states: Sequence[int]) -> int:
+    return sum(state == 1 for state in states)
+
+
+def total(states: Sequence[int]) -> int:
+    return sum(states)
+
+
+def odd(states: Sequence[int]) -> int:
+    """1-Lipschitz and not a sum."""
+    return max(sum(state == 0 for state in states), len(states) - 2)
+
+
+def sequences(chain: MarkovChain, length: int) -> list[tuple[tuple[int, ...], float]]:
+    found = []
+    for states in itertools.product(range(chain.states), repeat=length):
+        p = float(chain.start()[states[0]])
+        for s, t in itertools.pairwise(states):
+            p *= float(chain.matrix()[s, t])
+        if p > 0:
+            found.append((states, p))
+    return found
+
+
+def true_loss(listed: Sequence[tuple[tuple[int, ...], float]], statistic: Statistic, scale: float) -> float:
+    """Over all entries and pairs of states; outputs in a window, beyond which ratios are those of its ends."""
+    values = np.array([statistic(states) for states, _ in listed])
+    weights = np.array([p for _, p in listed])
+    outputs = np.arange(values.min() - 1, values.max() + 2)
+    noise = np.exp(-np.abs(outputs[:, None] - values[None]) / scale)
+    worst = 0.0
+    for i in range(len(listed[0][0])):
+        here = np.array([states[i] for states, _ in listed])
+        laws = [noise[:, here == s] @ weights[here == s] / weights[here == s].sum() for s in np.unique(here)]
+        for p, q in itertools.permutations(laws, 2):
+            worst = max(worst, float(np.log(p / q).max()))
+    return worst
+
+
+@given(chains(), st.integers(2, 6), st.sampled_from([0.2, 1.0, 2.0, 5.0]))
+@settings(max_examples=60, deadline=None)
+def test_no_entry_loses_more_than_epsilon(chain: MarkovChain, length: int, epsilon: float) -> None:
+    sigma = chain_score(chain, length, epsilon).sigma
+    listed = sequences(chain, length)
+    if not sigma:  # nothing can be told apart
+        assert true_loss(listed, count, 1.0) == 0
+        return
+    for statistic, width in ((count, 1), (odd, 1), (total, chain.states - 1)):
+        assert true_loss(listed, statistic, width * sigma) <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("length", [7])
+@pytest.mark.parametrize("stay", [0.6, 0.8, 0.95])
+def test_longer_sequences(length: int, stay: float) -> None:
+    chain = MarkovChain((0.3, 0.7), ((stay, 1 - stay), (0.4, 0.6)))
+    for epsilon in (0.5, 1.0, 3.0):
+        loss = true_loss(sequences(chain, length), count, chain_score(chain, length, epsilon).sigma)
+        assert loss <= epsilon * (1 + 1e-9)
+
+
+def test_a_histogram_moves_by_two() -> None:
+    """The counts of both states of a symmetric chain, each with noise of scale 2 sigma."""
+    chain = MarkovChain((0.5, 0.5), ((0.8, 0.2), (0.2, 0.8)))
+    scale = 2 * chain_score(chain, 6, 2.0).sigma
+    worst = 0.0
+    listed = sequences(chain, 6)
+    for i in range(6):
+        for a, b in itertools.product(range(-1, 8), repeat=2):
+            given_state = [
+                sum(
+                    p * math.exp(-(abs(a - states.count(0)) + abs(b - states.count(1))) / scale)
+                    for states, p in listed
+                    if states[i] == s
+                )
+                for s in (0, 1)
+            ]
+            worst = max(worst, abs(math.log(given_state[0] / given_state[1])))
+    assert worst <= 2.0
+
+
+def test_a_mutant_without_the_influence_is_caught() -> None:
+    """Noise for the near entries alone, |N|/epsilon with the quilt {X_(i-1), X_(i+1)}, breaks the promise."""
+    chain = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
+    listed = sequences(chain, 7)
+    assert true_loss(listed, count, 1.0 / 1.0) > 1.0 + 0.5
+    assert true_loss(listed, count, chain_score(chain, 7, 1.0).sigma) <= 1.0
+
+
+def test_a_mutant_with_a_wrong_left_side_is_caught() -> None:
+    """Without pi_i(t)/pi_i(s) the earlier entry's influence is another number: the search would be off."""
+    chain = MarkovChain((0.9, 0.1), ((0.6, 0.4), (0.1, 0.9)))
+    step = chain.matrix()
+    without = max(math.log(step[x, s] / step[x, t]) for x in (0, 1) for s, t in ((0, 1), (1, 0)))
+    from attrpriv.divergences import ChainInfluence
+
+    found = float(ChainInfluence(chain, 5).of(2, (1, 0)))
+    law = chain.start() @ step
+    truth = max(math.log(step[x, s] / step[x, t] * law[t] / law[s]) for x in (0, 1) for s, t in ((0, 1), (1, 0)))
+    assert found == pytest.approx(truth)
+    assert abs(without - truth) > 0.1
+
+
+@given(chains(), st.integers(2, 5), st.lists(st.sampled_from([1.5, 3.0, 10.0]), min_size=1, max_size=2))
+@settings(max_examples=30, deadline=None)
+def test_several_releases_lose_what_is_said(chain: MarkovChain, length: int, scales: list[float]) -> None:
+    """Two answers at once: a count and a total, each with noise of its own."""
+    shapes = chain_score(chain, length, 1.0).shapes
+    statistics: list[tuple[Statistic, int]] = [(count, 1), (total, chain.states - 1)]
+    used = list(zip(statistics, scales, strict=False))
+    said = chain_loss(chain, length, sum(width / scale for (_, width), scale in used), shapes)
+    listed = sequences(chain, length)
+    ranges = [range(-1, 2 * length + 2)] * len(used)
+    weights = np.array([p for _, p in listed])
+    noise = np.array(
+        [
+            [math.exp(-sum(abs(w - f(states)) / b for w, ((f, _), b) in zip(out, used, strict=True))) for states, _ in listed]
+            for out in itertools.product(*ranges)
+        ]
+    )
+    for i in range(length):
+        here = np.array([states[i] for states, _ in listed])
+        laws = [noise[:, here == s] @ weights[here == s] / weights[here == s].sum() for s in np.unique(here)]
+        for p, q in itertools.permutations(laws, 2):
+            assert float(np.log(p / q).max()) <= said * (1 + 1e-9)
+
+
+@given(chains(), st.integers(2, 5), st.sampled_from([0.5, 3.0]))
+@settings(max_examples=30, deadline=None)
+def test_the_closed_bound_keeps_the_promise_too(chain: MarkovChain, length: int, epsilon: float) -> None:
+    try:
+        sigma, _ = approximate_chain_score(chain, length, epsilon)
+    except UsageError:
+        return
+    assert true_loss(sequences(chain, length), count, sigma) <= epsilon * (1 + 1e-9)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 3.0, 6.0]))
+@settings(max_examples=20, deadline=None)
+def test_networks_keep_the_promise(seed: int, epsilon: float) -> None:
+    """Random networks of five binary entries, colliders among them."""
+    generator = np.random.default_rng(seed)
+    nodes: dict[str, Node] = {}
+    names = [f"x{k}" for k in range(5)]
+    for k, name in enumerate(names):
+        parents = tuple(other for other in names[:k] if generator.random() < 0.4)
+        rows = [float(p) for p in generator.choice([0.1, 0.3, 0.5, 0.8], size=2 ** len(parents))]
+        nodes[name] = Node(states=("0", "1"), parents=parents, table=tuple((p, 1 - p) for p in rows))
+    listed = []
+    for states in itertools.product((0, 1), repeat=5):
+        p = 1.0
+        for k, name in enumerate(names):
+            row = sum(states[names.index(q)] * 2**j for j, q in enumerate(reversed(nodes[name].parents)))
+            p *= nodes[name].table[row][states[k]]
+        listed.append((states, p))
+    sigma = max(best.score for best in network_score(Network(nodes=nodes), epsilon))
+    assert true_loss(listed, count, sigma) <= epsilon * (1 + 1e-9)

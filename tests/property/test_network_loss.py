@@ -1,0 +1,139 @@
+"""The whole guarantee of `markov_quilt`, numerically: parameters, tables and noise are enumerated on small networks.
+
+The law of the released number given phi_i = a is a mixture over all parameters of binomial counts, with whole-number Laplace noise
+on top. Its true loss must never be above what the plan promises. A mutant that forgets the influence is caught.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+
+from attrpriv.accounting.network_accountant import NetworkRelease, network_loss
+from attrpriv.calibration.column_sensitivity import ColumnSensitivity
+from attrpriv.calibration.markov_quilt import least_known
+from attrpriv.framework.network import Network
+from tests.unit.assumptions.networks import joint, random_network
+
+Emissions = Mapping[str, tuple[float, ...]]
+
+
+def random_emissions(rng: random.Random, network: Network) -> Emissions:
+    """The chance that an entry is 1, for each state of its parameter; often extreme, so that the data tell the parameter."""
+    draws = (0.0, 1.0, 0.02, 0.98, 0.5)
+    return {name: tuple(rng.choice(draws) for _ in node.states) for name, node in network.nodes.items()}
+
+
+def row_law(emissions: Emissions, phi: Mapping[str, int], columns: tuple[str, ...]) -> dict[tuple[int, ...], float]:
+    law = {}
+    for row in itertools.product((0, 1), repeat=len(columns)):
+        law[row] = math.prod(emissions[c][phi[c]] if x else 1 - emissions[c][phi[c]] for c, x in zip(columns, row, strict=True))
+    return law
+
+
+def tables(law: Mapping[tuple[int, ...], float], n: int) -> dict[tuple[tuple[int, ...], ...], float]:
+    """Every table of n rows with its chance."""
+    found = {}
+    for table in itertools.product(law, repeat=n):
+        p = math.prod(law[row] for row in table)
+        if p > 0:
+            found[table] = p
+    return found
+
+
+def statistics(asked: list[tuple[str, ...]], columns: tuple[str, ...], table: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
+    """Of each query: the rows in which all its columns are 1."""
+    places = [[columns.index(name) for name in query] for query in asked]
+    return tuple(sum(all(row[k] for k in at) for row in table) for at in places)
+
+
+def laws_given(
+    network: Network, emissions: Emissions, asked: list[tuple[str, ...]], on: str, n: int
+) -> dict[int, dict[tuple[int, ...], float]]:
+    """The exact law of the statistics given each possible value of phi_on."""
+    names = tuple(network.nodes)
+    columns = tuple(dict.fromkeys(name for query in asked for name in query))
+    laws: dict[int, dict[tuple[int, ...], float]] = {}
+    for states, p in joint(network).items():
+        if p == 0:
+            continue
+        phi = dict(zip(names, states, strict=True))
+        law = laws.setdefault(phi[on], {})
+        for table, chance in tables(row_law(emissions, phi, columns), n).items():
+            value = statistics(asked, columns, table)
+            law[value] = law.get(value, 0.0) + p * chance
+    return {a: {value: p / sum(law.values()) for value, p in law.items()} for a, law in laws.items()}
+
+
+def density(law: Mapping[tuple[int, ...], float], out: tuple[int, ...], scales: list[float]) -> float:
+    """Of the noisy answers, up to a common factor."""
+    total = 0.0
+    for value, p in law.items():
+        for w, f, b in zip(out, value, scales, strict=True):
+            p *= (w == f) if b == 0 else math.exp(-abs(w - f) / b)
+        total += p
+    return total
+
+
+def true_loss(laws: Mapping[int, Mapping[tuple[int, ...], float]], scales: list[float], n: int) -> float:
+    """Beyond 0 and n the ratio of two densities does not change any more."""
+    worst = 0.0
+    for out in itertools.product(range(n + 1), repeat=len(scales)):
+        densities = [density(law, out, scales) for law in laws.values()]
+        high, low = max(densities), min(densities)
+        if high > 1e-14:  # the rest is rounding of the enumeration
+            worst = max(worst, math.inf if low == 0 else math.log(high / low))
+    return worst
+
+
+def drawn(seed: int) -> tuple[random.Random, Network, Emissions, str, tuple[str, ...], int, float]:
+    rng = random.Random(seed)
+    network = random_network(rng, "abc" if seed % 2 else "abcd")
+    on = rng.choice(list(network.nodes))
+    read = tuple(rng.sample(list(network.nodes), k=rng.randint(1, 2)))
+    return rng, network, random_emissions(rng, network), on, read, rng.randint(1, 3), rng.choice([0.3, 1.0, 2.0])
+
+
+def excess(seed: int, *, mutant: bool) -> float:
+    """How far the true loss of the planned release is above epsilon."""
+    _, network, emissions, on, read, n, epsilon = drawn(seed)
+    known = least_known(network, on, ColumnSensitivity.count(read, n), epsilon)
+    scale = known.scale
+    if mutant:  # whatever is read may show, at no cost
+        scale = 0.0 if on not in read else n / epsilon
+    return true_loss(laws_given(network, emissions, [read], on, n), [scale], n) - epsilon
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_the_true_loss_is_never_above_epsilon(seed: int) -> None:
+    assert excess(seed, mutant=False) <= 1e-9
+
+
+def test_a_mutant_that_drops_the_influence_is_caught() -> None:
+    assert sum(excess(seed, mutant=True) > 1e-6 for seed in range(80)) > 15
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_accountant_is_never_below_the_truth(seed: int) -> None:
+    """Two releases about the same table, some exact, some noisy."""
+    rng, network, emissions, on, read, _, _ = drawn(1000 + seed)
+    asked = [read, tuple(rng.sample(list(network.nodes), k=1))]
+    n, scales = 2, [rng.choice([0.0, 0.0, 1.0, 3.0]) for _ in range(2)]
+    releases = [NetworkRelease(ColumnSensitivity.count(query, n), b) for query, b in zip(asked, scales, strict=True)]
+    claimed = network_loss(network, releases, on).value
+    assert true_loss(laws_given(network, emissions, asked, on, n), scales, n) <= claimed + 1e-9
+
+
+def test_an_accountant_that_adds_the_releases_own_losses_is_caught() -> None:
+    """xor: each alone loses nothing, both together everything; the sum of the two would be nothing."""
+    from tests.unit.accounting.test_network_accountant import XOR
+
+    emissions = {"i": (0.0, 1.0), "a": (0.0, 1.0), "b": (0.0, 1.0)}
+    alone = [true_loss(laws_given(XOR, emissions, [(name,)], "i", 2), [0.0], 2) for name in "ab"]
+    both = true_loss(laws_given(XOR, emissions, [("a",), ("b",)], "i", 2), [0.0, 0.0], 2)
+    assert alone == [0.0, 0.0]
+    assert both == math.inf
