@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from attrpriv.assumptions import Counts, Gaussian, Groups, Hierarchy
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
+from attrpriv.framework.network import Network, Node
 from attrpriv.framework.secret import Parameter
 from attrpriv.guarantee import Certificate
 from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
@@ -110,6 +111,20 @@ def hierarchy_problem(**changes: Any) -> Problem:
     return Problem(**(stated | changes))
 
 
+def chain_problem(**changes: Any) -> Problem:
+    """Each entry of a correlated column."""
+    chain = Chain(column="state", states=[0, 1], initial=[1, 0], transition=[[0.9, 0.1], [0.4, 0.6]], tolerance=0)
+    stated: dict[str, Any] = {
+        "queries": (Query("count", where="state = 1"),),
+        "secrets": (Secret("entries(state)"),),
+        "epsilon": 1.0,
+        "n": 100,
+        "theta": (chain,),
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
 VALUES = {
     "visits": {
         "yes": {"values": [0, 1, 3], "probabilities": [0.2, 0.5, 0.3]},
@@ -120,6 +135,32 @@ VALUES = {
         "no": {"values": ["a", "b", "c"], "probabilities": [0.5, 0.3, 0.2]},
     },
 }
+
+
+def network_problem(**changes: Any) -> Problem:
+    """Statistics that hide a parameter of the population."""
+    tolerance = changes.pop("tolerance", 0)
+    two, flip = ("low", "high"), ((0.7, 0.3), (0.3, 0.7))
+    nodes = {
+        "gender": Node(states=two, table=((0.5, 0.5),)),
+        "income": Node(states=two, parents=("gender",), table=flip),
+        "height": Node(states=two, parents=("gender",), table=flip),
+        "weight": Node(states=two, parents=("height",), table=flip),
+    }
+    stated: dict[str, Any] = {
+        "queries": (Query("count", where="height > 66"),),
+        "secrets": (Parameter("income"),),
+        "epsilon": 1.0,
+        "delta": 1e-6,
+        "n": 100,
+        "theta": (ParameterNetwork(network=Network(nodes=nodes), tolerance=tolerance),),
+        "bounds": {"weight": (60.0, 400.0), "height": (40.0, 90.0)},
+        "bins": {"height": (40.0, 60.0, 90.0)},
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
 PROBLEMS: dict[str, Problem] = {
     "the school": problem(),
     "a sum": problem(queries=(Query("sum", "weight"),)),
@@ -142,6 +183,14 @@ PROBLEMS: dict[str, Problem] = {
     "a histogram": counts_problem(queries=(Query("count", group_by="ward"),)),
     "a share of the population": counts_problem(secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.5)),)),
     "a count without an assumption": counts_problem(theta=()),
+    "a chain": chain_problem(),
+    "a chain, single persons too": chain_problem(individuals=0.1),
+    "a chain, a histogram": chain_problem(queries=(Query("count", group_by="state"),)),
+    "a parameter": network_problem(),
+    "a parameter, with a tolerance": network_problem(tolerance=0.02),
+    "a parameter, averages": network_problem(queries=(Query("avg", "weight"), Query("sum", "height"), Query("count"))),
+    "a parameter, a histogram": network_problem(queries=(Query("count", group_by="height"),)),
+    "a parameter, single persons too": network_problem(individuals=1.0),
     "groups": groups_problem(),
     "groups, exact moments": groups_problem(tolerance=0),
     "groups, several averages": groups_problem(

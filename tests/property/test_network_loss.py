@@ -1,7 +1,7 @@
 """The whole guarantee of `markov_quilt`, numerically: parameters, tables and noise are enumerated on small networks.
 
-The law of the released number given phi_i = a is a mixture over all parameters of binomial counts, with whole-number Laplace noise
-on top. Its true loss must never be above what the plan promises. A mutant that forgets the influence is caught.
+The law of the released number given phi_i = a is a mixture over all parameters and tables, with whole-number Laplace noise on
+top. Its true loss must never be above what the plan promises. A mutant that forgets the influence is caught.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Mapping
 import pytest
 
 from attrpriv.accounting.network_accountant import NetworkRelease, network_loss
+from attrpriv.calibration import markov_quilt
 from attrpriv.calibration.column_sensitivity import ColumnSensitivity
 from attrpriv.calibration.markov_quilt import least_known
+from attrpriv.divergences import Influence
 from attrpriv.framework.network import Network
 from tests.unit.assumptions.networks import joint, random_network
 
@@ -98,34 +100,37 @@ def drawn(seed: int) -> tuple[random.Random, Network, Emissions, str, tuple[str,
     return rng, network, random_emissions(rng, network), on, read, rng.randint(1, 3), rng.choice([0.3, 1.0, 2.0])
 
 
-def excess(seed: int, *, mutant: bool) -> float:
+def excess(seed: int) -> float:
     """How far the true loss of the planned release is above epsilon."""
     _, network, emissions, on, read, n, epsilon = drawn(seed)
     known = least_known(network, on, ColumnSensitivity.count(read, n), epsilon)
-    scale = known.scale
-    if mutant:  # whatever is read may show, at no cost
-        scale = 0.0 if on not in read else n / epsilon
-    return true_loss(laws_given(network, emissions, [read], on, n), [scale], n) - epsilon
+    return true_loss(laws_given(network, emissions, [read], on, n), [known.scale], n) - epsilon
 
 
 @pytest.mark.parametrize("seed", range(80))
 def test_the_true_loss_is_never_above_epsilon(seed: int) -> None:
-    assert excess(seed, mutant=False) <= 1e-9
+    assert excess(seed) <= 1e-9
 
 
-def test_a_mutant_that_drops_the_influence_is_caught() -> None:
-    assert sum(excess(seed, mutant=True) > 1e-6 for seed in range(80)) > 15
+def test_a_mutant_that_drops_the_influence_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(markov_quilt, "max_influence", lambda *_, of, on, tolerance: Influence(0.0, on, of))
+    assert sum(excess(seed) > 1e-6 for seed in range(80)) > 5
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_the_accountant_is_never_below_the_truth(seed: int) -> None:
+def claimed_and_true(seed: int) -> tuple[float, float]:
     """Two releases about the same table, some exact, some noisy."""
     rng, network, emissions, on, read, _, _ = drawn(1000 + seed)
     asked = [read, tuple(rng.sample(list(network.nodes), k=1))]
     n, scales = 2, [rng.choice([0.0, 0.0, 1.0, 3.0]) for _ in range(2)]
     releases = [NetworkRelease(ColumnSensitivity.count(query, n), b) for query, b in zip(asked, scales, strict=True)]
     claimed = network_loss(network, releases, on).value
-    assert true_loss(laws_given(network, emissions, asked, on, n), scales, n) <= claimed + 1e-9
+    return claimed, true_loss(laws_given(network, emissions, asked, on, n), scales, n)
+
+
+def test_the_accountant_is_never_below_the_truth() -> None:
+    found = [claimed_and_true(seed) for seed in range(80)]
+    assert all(true <= claimed + 1e-9 for claimed, true in found)
+    assert sum(math.isfinite(claimed) and true > 0 for claimed, true in found) > 20  # it says something
 
 
 def test_an_accountant_that_adds_the_releases_own_losses_is_caught() -> None:

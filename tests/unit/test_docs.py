@@ -24,7 +24,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from attrpriv.assumptions import Counts, Gaussian, Groups, Tolerance
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, Tolerance
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
 from attrpriv.engines import scan, tables, tally, view
@@ -41,6 +41,7 @@ FOLLOWED = {
     "README.md": Path(),
     "docs/guide/counts.md": Path(),
     "docs/guide/first-release.md": Path(),
+    "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
     "examples/students/README.md": SCHOOL,
 }
@@ -277,6 +278,8 @@ def test_the_commands_documented_are_the_commands() -> None:
         ("`tolerance`: how far the truth may be from these numbers", Tolerance),
         ("`assume`: counts", Counts),
         ("`assume`: groups", Groups),
+        ("`assume`: a chain", Chain),
+        ("`assume`: hierarchy", Hierarchy),
     ],
 )
 def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> None:

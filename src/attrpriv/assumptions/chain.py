@@ -54,7 +54,7 @@ Laws = Annotated[
 Matrices = Annotated[
     tuple[Matrix, ...],
     BeforeValidator(
-        _listed(2, "a matrix of probabilities, one row a state"), json_schema_input_type=Matrix | tuple[Matrix, ...]
+        _listed(2, "a matrix, one row a state"), json_schema_input_type=Matrix | tuple[Matrix, ...]
     ),
     PlainSerializer(_shortest, return_type=Any),
 ]

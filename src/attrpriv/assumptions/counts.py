@@ -22,6 +22,7 @@ from attrpriv.assumptions.probabilities import (
     Pair,
     Probability,
     ValueLaw,
+    among,
     complement,
     exactly,
     outward,
@@ -190,22 +191,7 @@ class Counts(Assumption):
 
     def _among(self, law: Any, column: str, condition: Condition, bins: Bins) -> Pair:
         """The probability of those of a column's values that satisfy a condition."""
-        inside = [holds_for(condition, state) for state in _states(column, law.values, bins)]
-        if all(inside):
-            return _certain(True)
-        sums = {
-            (end, side): sum(
-                (exactly(pair[end]) for pair, yes in zip(law.probabilities, inside, strict=True) if yes == side), Fraction(0)
-            )
-            for end in (0, 1)
-            for side in (True, False)
-        }
-        if all(low == high for low, high in law.probabilities):
-            # Numbers that do not quite sum to one leave it open which of them is meant.
-            ends = min(Fraction(1), sums[0, True]), max(Fraction(0), 1 - sums[0, False])
-            return outward(min(ends), max(ends))
-        low = max(sums[0, True], 1 - sums[1, False])
-        return outward(max(Fraction(0), low), min(Fraction(1), sums[1, True], 1 - sums[0, False]))
+        return among(law.probabilities, [holds_for(condition, state) for state in states_of(column, law.values, bins)])
 
     def values(self, column: str, bins: Bins) -> tuple[tuple[int | float | str, ...], dict[str, tuple[Pair, ...]]]:
         """The values of a column with their probabilities in each category."""
@@ -230,7 +216,7 @@ class Counts(Assumption):
         for column in columns:
             if column not in network.nodes:
                 raise QueryError(f"assume: {column} must be a column of the network. Got {', '.join(network.nodes)}.")
-        states = [_states(column, network.nodes[column].states, bins) for column in columns]
+        states = [states_of(column, network.nodes[column].states, bins) for column in columns]
         event = np.zeros([len(names) for names in states])
         for index in itertools.product(*(range(len(names)) for names in states)):
             chosen = {column: states[axis][k] for axis, (column, k) in enumerate(zip(columns, index, strict=True))}
@@ -250,7 +236,8 @@ class Counts(Assumption):
         return f"independent rows; given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
 
 
-def _states(column: str, names: Sequence[int | float | str], bins: Bins) -> list[Category]:
+def states_of(column: str, names: Sequence[int | float | str], bins: Bins) -> list[Category]:
+    """The values of a column as conditions see them: bins where it has bins."""
     return [_state(column, name, k, len(names), bins) for k, name in enumerate(names)]
 
 

@@ -7,7 +7,7 @@ is computed from stated numbers is computed in fractions and rounded outward, so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any
 
@@ -91,6 +91,27 @@ def outward(low: Fraction, high: Fraction) -> Pair:
 def complement(pair: Pair) -> Pair:
     """The probability that an event does not happen."""
     return outward(1 - exactly(pair[1]), 1 - exactly(pair[0]))
+
+
+def among(probabilities: Sequence[Pair], inside: Sequence[bool]) -> Pair:
+    """The probability of some of a row's values, from those of all of them.
+
+    >>> among(((0.1, 0.1), (0.2, 0.2), (0.7, 0.7)), (True, True, False))
+    (0.3, 0.3)
+    """
+    if all(inside):
+        return (1.0, 1.0)
+    sums = {
+        (end, side): sum((exactly(pair[end]) for pair, yes in zip(probabilities, inside, strict=True) if yes == side), Fraction(0))
+        for end in (0, 1)
+        for side in (True, False)
+    }
+    if all(low == high for low, high in probabilities):
+        # Numbers that do not quite sum to one leave it open which of them is meant.
+        ends = min(Fraction(1), sums[0, True]), max(Fraction(0), 1 - sums[0, False])
+        return outward(min(ends), max(ends))
+    low = max(sums[0, True], 1 - sums[1, False])
+    return outward(max(Fraction(0), low), min(Fraction(1), sums[1, True], 1 - sums[0, False]))
 
 
 def weighted(weights: Mapping[str, Pair], laws: Mapping[str, tuple[Pair, ...]]) -> tuple[Pair, ...]:

@@ -40,6 +40,7 @@ _CHUNK = 1 << 21
 _MOST_POWERS = 1 << 23
 _MOST_NODES = 1 << 24
 _MOST_SEARCHES = 64
+_MOST_WORK = 1 << 19
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class _Search:
 
         self.table, self.epsilon, self.length = table, epsilon, table.length
         self.shapes: list[Shape] = [TRIVIAL]
-        self.exact = True
+        self.exact, self.work = True, 0
         self.trivial = self.length / epsilon * _ROUND_UP
         self.tail, self.tail_quilt, self.head = self._settle()
         self.nodes = np.arange(1, self.head + 1)
@@ -160,6 +161,9 @@ class _Search:
         for _ in range(_MOST_SEARCHES):
             worst = int(np.argmax(self.upper))
             if self.upper[worst] <= searched * _TIE:
+                break
+            if self.work > _MOST_WORK:
+                self.exact = False
                 break
             _, quilt = self._search(worst + 1, float(self.upper[worst]))
             if quilt != TRIVIAL:
@@ -212,6 +216,7 @@ class _Search:
         while True:
             limit = min(self.length, math.floor(self.epsilon * best) + 1)
             widest = min(w, limit, max(1, _MOST_POWERS // self.table.chain.states**2))
+            self.work += widest
             found = self._within(node, min(before, widest), min(after, widest), best, settled=settled)
             best, quilt = (found[0], found[1]) if found[0] < best else (best, quilt)
             limit = min(self.length, math.floor(self.epsilon * best) + 1, max(before, after))

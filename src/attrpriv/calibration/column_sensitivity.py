@@ -22,10 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from attrpriv.errors import UsageError
 
-_ROUND_UP = 1 + 1e-15
+_ROUND_UP = 1 + 1e-14
+# Above this many columns not every way to cover them is tried.
+_MOST_COVERED = 10
 
 Bounds = tuple[float, float]
 
@@ -82,7 +85,7 @@ class ColumnSensitivity:
         return cls._whole((y, x), size)
 
     @classmethod
-    def function(cls, columns: Sequence[str], declared: Mapping[str | Iterable[str], float]) -> ColumnSensitivity:
+    def function(cls, columns: Sequence[str], declared: Mapping[Any, float]) -> ColumnSensitivity:
         """Any statistic: `{"height": 3.0, ("height", "sat"): 4.0}` says how far it moves when these columns change."""
         read = tuple(dict.fromkeys(columns))
         sizes = tuple((frozenset((key,) if isinstance(key, str) else key), float(size)) for key, size in declared.items())
@@ -112,16 +115,15 @@ class ColumnSensitivity:
 
     @staticmethod
     def _cover(left: frozenset[str], parts: Sequence[tuple[frozenset[str], float]]) -> float:
-        """The sum over some declared sets that contain all columns: each new one where it costs least for a column."""
-        missing, total = set(left), 0.0
-        while missing:
-            useful = [(size / len(columns & missing), columns, size) for columns, size in parts if columns & missing]
-            if not useful:
-                return math.inf
-            _, columns, size = min(useful, key=lambda one: (one[0], sorted(one[1])))
-            missing -= columns
-            total += size
-        return total * _ROUND_UP
+        """The least sum over declared sets that together contain all columns; of many columns, over one set for each."""
+        if len(left) > _MOST_COVERED:
+            return math.fsum(min((size for columns, size in parts if name in columns), default=math.inf) for name in left)
+        least: dict[frozenset[str], float] = {frozenset(): 0.0}
+        for columns, size in parts:
+            for covered, cost in list(least.items()):
+                joined = covered | columns
+                least[joined] = min(least.get(joined, math.inf), cost + size)
+        return least.get(left, math.inf) * _ROUND_UP
 
 
 def _of(bounds: Mapping[str, Bounds], column: str) -> Bounds:

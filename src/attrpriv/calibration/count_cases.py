@@ -1,6 +1,7 @@
-r"""Sets of counts as secrets: the loss between any two of them, and the least whole-number noise that hides which one holds.
+r"""Mixtures of count laws: the loss between any two of them, and the least whole-number noise that hides which one holds.
 
     F given "count in U" is a mixture over the counts of U (`laws.count_cases`);   output = F + Z
+    F given phi_i = a is a mixture over another parameter (`laws.parameter_counts`)
     delta = max over ordered pairs of cases of H_eps;     loss = max over them and over outputs of the log ratio
 
 *Laplace noise, pure epsilon.* P(F + Z = o) is proportional to sum_f P(f) u^|o - f|, u = e^(-1/scale). Beyond the least and the
@@ -20,14 +21,14 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from attrpriv.calibration.direct import Noise, least_scale, noise_law
 from attrpriv.calibration.pair_families import TAIL, noisy_delta
 from attrpriv.divergences.lattice import lattice_max_divergence
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.count_cases import MOST_WORK, UNDERFLOW, CountCases, MixedMasses, case_laws, horner_work, whole_cases
-from attrpriv.laws.lattice_law import UNIT
+from attrpriv.laws.count_cases import UNDERFLOW, CountCases, MixedMasses, case_laws
+from attrpriv.laws.lattice_law import UNIT, LatticeLaw
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,13 +36,27 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["CountCases", "case_delta", "case_laws", "case_loss", "case_loss_lower", "least_case_scale"]
+__all__ = ["CountCases", "HiddenLaws", "case_delta", "case_laws", "case_loss", "case_loss_lower", "least_case_scale"]
 
 # Up to so many answers the laws are exact in every mass; beyond, the windows leave out less than any delta.
 _FEW = 256
 
 
-def case_delta(cases: CountCases, noise: Noise, scale: float, epsilon: float) -> float:
+class HiddenLaws(Protocol):
+    """Laws of a whole number of which any two must look alike."""
+
+    @property
+    def reach(self) -> int:
+        """How far two answers can be apart."""
+
+    def laws(self, tail: float) -> tuple[LatticeLaw, ...]:
+        """Each law. tail 0: every mass; else a window that leaves out at most about `tail`."""
+
+    def whole(self) -> tuple[MixedMasses, ...] | None:
+        """The masses of all answers, from the same one on for each law; None where they are out of reach."""
+
+
+def case_delta(cases: HiddenLaws, noise: Noise, scale: float, epsilon: float) -> float:
     """The delta, from above, that holds at this epsilon between any two cases, both ways.
 
     >>> from attrpriv.laws.records import RecordLaws
@@ -49,12 +64,12 @@ def case_delta(cases: CountCases, noise: Noise, scale: float, epsilon: float) ->
     >>> round(case_delta(four, "none", 0.0, 1.0), 4)
     0.3959
     """
-    laws = case_laws(cases, 0.0 if cases.n * cases.records.width <= _FEW else TAIL)
+    laws = cases.laws(0.0 if cases.reach <= _FEW else TAIL)
     added = noise_law(noise, scale)
     return max(noisy_delta(pair, added, epsilon) for pair in itertools.combinations(laws, 2))
 
 
-def case_loss(cases: CountCases, scale: float) -> float:
+def case_loss(cases: HiddenLaws, scale: float) -> float:
     """The loss, from above, with discrete Laplace noise (scale 0: none); infinite where floats cannot bound it.
 
     >>> from attrpriv.laws.records import RecordLaws
@@ -64,26 +79,28 @@ def case_loss(cases: CountCases, scale: float) -> float:
     """
     if not (math.isfinite(scale) and scale >= 0):
         raise UsageError(f"scale: must be finite and at least 0. Got {scale}.")
-    if horner_work(cases, cases.n) > MOST_WORK:
+    masses = cases.whole()
+    if masses is None:
         return math.inf
     if scale == 0:
-        return max(lattice_max_divergence(p, q) for p, q in itertools.permutations(case_laws(cases, 0.0), 2))
-    bounds = [_log_outputs(mixed, scale) for mixed in whole_cases(cases)]
+        return max(lattice_max_divergence(p, q) for p, q in itertools.permutations(cases.laws(0.0), 2))
+    bounds = [_log_outputs(mixed, scale) for mixed in masses]
     losses = [float((most - least).max()) for (_, most), (least, _) in itertools.permutations(bounds, 2)]
     # Two logarithms of at most 750 and their difference.
     return math.inf if any(math.isnan(loss) for loss in losses) else max(0.0, max(losses) + 4000 * UNIT)
 
 
-def case_loss_lower(cases: CountCases, scale: float) -> float:
+def case_loss_lower(cases: HiddenLaws, scale: float) -> float:
     """The loss with noise of a positive scale, from below: how sharp `case_loss` is."""
-    if horner_work(cases, cases.n) > MOST_WORK:
+    masses = cases.whole()
+    if masses is None:
         return 0.0
-    bounds = [_log_outputs(mixed, scale) for mixed in whole_cases(cases)]
+    bounds = [_log_outputs(mixed, scale) for mixed in masses]
     losses = [float((least - most).max()) for (least, _), (_, most) in itertools.permutations(bounds, 2)]
     return max(0.0, max(losses) - 4000 * UNIT)
 
 
-def least_case_scale(cases: CountCases, noise: Noise, epsilon: float, delta: float) -> float:
+def least_case_scale(cases: HiddenLaws, noise: Noise, epsilon: float, delta: float) -> float:
     """The least scale, from above, that keeps (epsilon, delta); 0.0 where none is needed. delta 0 is for Laplace noise.
 
     >>> from attrpriv.laws.records import RecordLaws
@@ -100,16 +117,16 @@ def least_case_scale(cases: CountCases, noise: Noise, epsilon: float, delta: flo
         return 0.0
     if noise == "none":
         raise RefusedError(f"noise: the exact release does not keep epsilon {epsilon:g} at delta {delta:g}. Add noise.")
-    laws = case_laws(cases, TAIL)
+    laws = cases.laws(TAIL)
     if 0 < delta <= max(law.lost for law in laws) * (1 + math.exp(epsilon)):
         raise UsageError(f"delta: {delta:g} is out of reach of the accuracy of floats here. Use a larger delta, or delta 0.")
     means = [law.mean for law in laws]
     return least_scale(holds, max(means) - min(means) + 1.0)
 
 
-def _holds(cases: CountCases, noise: Noise, epsilon: float, delta: float) -> Callable[[float], bool]:
+def _holds(cases: HiddenLaws, noise: Noise, epsilon: float, delta: float) -> Callable[[float], bool]:
     """Whether a scale keeps the promise; beyond one that would do for any laws, rounding is what fails it."""
-    most = 4 * cases.n * cases.records.width / min(1.0, epsilon) * (1.0 if delta == 0 else 1 + math.log(2 / delta))
+    most = 4 * cases.reach / min(1.0, epsilon) * (1.0 if delta == 0 else 1 + math.log(2 / delta))
 
     @cache
     def holds(scale: float) -> bool:

@@ -66,11 +66,15 @@ def certified_kernel(
     (0.298445, True)
     """
     require_size(records, pairs)
-    laws = secret_laws(records, pairs, family)
-    solved = optimal_kernel(float_laws(laws), objective(records, pairs, prior), epsilon * SOLVED_SHARE, laws.apart)
+    return kernel_for(secret_laws(records, pairs, family), objective(records, pairs, prior), epsilon)
+
+
+def kernel_for(laws: SecretLaws, target: Sequence[float] | NDArray[np.float64], epsilon: float) -> CertifiedKernel:
+    """The same for laws in whole numbers; `target` is the law of F that the error is averaged over."""
+    solved = optimal_kernel(float_laws(laws), target, epsilon * SOLVED_SHARE, laws.apart)
     for mixed in _shares(solved, laws, epsilon):
         weights = _weights(solved.kernel, mixed)
-        loss = _loss(weights, laws)
+        loss = weights_loss(weights, laws)
         if loss <= epsilon:
             return CertifiedKernel(laws.start, weights, loss, solved.error, mixed)
     raise RefusedError("optimal: no kernel could be certified. Use another mechanism.")
@@ -85,8 +89,7 @@ def kernel_loss_upper(
     True
     """
     laws = secret_laws(records, pairs, family)
-    require_rows("weights", weights, laws.values, laws.values, 2**WEIGHT_BITS)
-    return _loss(weights, laws)
+    return weights_loss(weights, laws)
 
 
 def objective(records: RecordLaws, pairs: CountPairs, prior: Sequence[float]) -> NDArray[np.float64]:
@@ -121,9 +124,11 @@ def require_size(records: RecordLaws, pairs: CountPairs) -> None:
         raise RefusedError(f"optimal: solves problems of {limits}. Got {secrets} and {values}. Use another mechanism.")
 
 
-def _loss(weights: Sequence[Sequence[int]], laws: SecretLaws) -> float:
+def weights_loss(weights: Sequence[Sequence[int]], laws: SecretLaws) -> float:
+    """An upper bound on the loss of these weights over every pair of the laws."""
     import numpy as np
 
+    require_rows("weights", weights, laws.values, laws.values, 2**WEIGHT_BITS)
     matrix = np.array(weights, dtype=object)
     lowers = np.array(laws.masses, dtype=object) @ matrix
     uppers = lowers + SHORT * matrix.sum(axis=0)[None, :]

@@ -20,13 +20,18 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attrpriv.calibration.coupling import CertifiedCoupling, overlaps
 from attrpriv.calibration.kernel import WEIGHT_BITS, CertifiedKernel, objective, require_prior
-from attrpriv.calibration.secret_laws import BITS, Family, secret_laws
+from attrpriv.calibration.secret_laws import BITS, Family, SecretLaws, secret_laws
 from attrpriv.errors import UsageError
 from attrpriv.laws.fixed_point import SHORT
 from attrpriv.laws.records import CountPairs, RecordLaws
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,11 @@ def kernel_error(
     kernel: CertifiedKernel, records: RecordLaws, pairs: CountPairs, prior: Sequence[float], family: Family = "counts"
 ) -> KernelError:
     """The error of a kernel that sees F alone; the averages are those at the middle of a box."""
+    return error_for(kernel, secret_laws(records, pairs, family), objective(records, pairs, prior))
+
+
+def error_for(kernel: CertifiedKernel, laws: SecretLaws, target: NDArray[np.float64]) -> KernelError:
+    """The same for laws in whole numbers; averages are over the law `target` of F."""
     import numpy as np
 
     size = len(kernel.weights)
@@ -59,10 +69,10 @@ def kernel_error(
     weights = np.array(kernel.weights, dtype=object)
     by_distance = np.zeros((size, size), dtype=object)  # [f, t]: the weight of outputs at distance t from f
     np.add.at(by_distance, (np.repeat(np.arange(size), size), distance.ravel()), weights.ravel())
-    chances = objective(records, pairs, prior) @ (by_distance / 2**WEIGHT_BITS).astype(np.float64)
+    chances = target @ (by_distance / 2**WEIGHT_BITS).astype(np.float64)
     # The weight of outputs further than t: what the row's sums up to t leave.
     further = 2**WEIGHT_BITS - np.cumsum(by_distance, axis=1)
-    masses = np.array(secret_laws(records, pairs, family).masses, dtype=object) + SHORT
+    masses = np.array(laws.masses, dtype=object) + SHORT
     return _summary(chances.tolist(), (masses @ further).max(axis=0).tolist(), 2 ** (BITS + WEIGHT_BITS))
 
 

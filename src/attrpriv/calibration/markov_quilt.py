@@ -105,7 +105,7 @@ def least_known(network: Network, on: str, sensitivity: ColumnSensitivity, epsil
         found = _known(network, on, columns, sensitivity, epsilon, tolerance)
         if found is not None and (best is None or _order(found) < _order(best)):
             best = found
-    if best is None:
+    if best is None or not math.isfinite(best.scale):
         raise UsageError(
             "sensitivity: nothing bounds the statistic, and no set of parameters lets it be exact; declare bounds."
         )

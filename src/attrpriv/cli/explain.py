@@ -162,6 +162,8 @@ def _answer_line(plan: Plan, k: int) -> str:
 
 def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:
     lines = ["Single persons are not protected: an answer may tell something about one row."]
+    if any(secret.entries is not None for secret in policy.protect):
+        lines = ["Each entry is hidden on its own: a stretch of several entries is not, and other columns of its row are not."]
     if view:
         lines += [
             "Whoever recognises some persons of the view can estimate the composition from how many of them are in it.",

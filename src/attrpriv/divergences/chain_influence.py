@@ -33,6 +33,7 @@ IMPOSSIBLE = -1e60
 # Logarithms of floats above LEAST are below 700; a few of them are added, each off by less than 1e-13.
 _LOGS = 2e-12
 _CHUNK = 1 << 21
+_MOST = 1 << 25
 
 
 @dataclass(eq=False)
@@ -57,6 +58,10 @@ class ChainInfluence:
             raise UsageError(f"length: must be at least 1. Got {self.length}.")
         k = self.chain.states
         self.laws, self._powers = marginals(self.chain, self.length), Powers(self.chain)
+        if self.laws.nodes * k * k > _MOST:
+            raise UsageError(
+                f"length: a chain of {k} states that does not settle is too long to be searched. Got {self.length}."
+            )
         s, t = np.nonzero(~np.eye(k, dtype=bool))
         self._s, self._t = s, t
         self._own = self._log_ratios()

@@ -35,7 +35,7 @@ from attrpriv.divergences.transport import (
     unmatched,
 )
 from attrpriv.errors import UsageError
-from attrpriv.laws.binomial_tails import BinomialTails
+from attrpriv.laws.binomial_tails import LogTails
 from attrpriv.laws.lattice_law import UNIT, LatticeLaw
 
 if TYPE_CHECKING:
@@ -56,13 +56,13 @@ class Wasserstein:
 
     distance: float
     longest: tuple[float, float]
-    _laws: tuple[Law | BinomialTails, Law | BinomialTails] = field(repr=False, compare=False)
+    _laws: tuple[Law | LogTails, Law | LogTails] = field(repr=False, compare=False)
 
     def coupling(self) -> Rows:
         """Rows (x, y, mass), in increasing order."""
         p, q = self._laws
-        if isinstance(p, BinomialTails) or isinstance(q, BinomialTails):
-            raise UsageError("coupling: the tails of a binomial law have none to show. Use laws on whole numbers.")
+        if isinstance(p, LogTails) or isinstance(q, LogTails):
+            raise UsageError("coupling: tails have none to show. Use laws on whole numbers.")
         return _rows(monotone_coupling(*_measures(p, q)), _unit(p, q))
 
 
@@ -81,7 +81,7 @@ class Closeness:
         return _rows(largest_matching(*_measures(p, q), Fraction(self.distance)), _unit(p, q))
 
 
-def wasserstein_inf(p: Law | BinomialTails, q: Law | BinomialTails) -> Wasserstein:
+def wasserstein_inf(p: Law | LogTails, q: Law | LogTails) -> Wasserstein:
     """W_inf of two laws. Laws on whole numbers must be known pointwise over their whole support.
 
     >>> wasserstein_inf({0: 0.2, 1: 0.225, 2: 0.5, 3: 0.075}, {1: 0.075, 2: 0.5, 3: 0.225, 4: 0.2}).distance
@@ -188,7 +188,7 @@ class Tails:
     error: float
 
 
-def _tails(law: Law | BinomialTails) -> Tails:
+def _tails(law: Law | LogTails) -> Tails:
     import numpy as np
 
     if isinstance(law, Mapping):

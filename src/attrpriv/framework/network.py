@@ -9,7 +9,6 @@ no cycle (parents come before children), and every row of every table is a law.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, model_validator
 
 from attrpriv.errors import PolicyError, UsageError
+from attrpriv.framework.bif import read_bif
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     Tensor = NDArray[np.float64]
 
 # How far a row of decimal fractions may be from summing to one; at tolerance 0 it is then divided by its sum.
-_MOST_DIGITS = 7
 _SUM_SLACK = 1e-5
 
 
@@ -78,16 +77,23 @@ def read_network(source: object) -> object:
     """A network from a BIF file's path, from a pyagrum network, or as it is."""
     if isinstance(source, Network | Mapping):
         return source
-    gum = _pyagrum()
     if isinstance(source, str | Path):
-        net = _load(gum, Path(source))
-    elif isinstance(source, gum.BayesNet):
-        net = source
-    else:
+        return _load(Path(source))
+    gum = _pyagrum()
+    if not isinstance(source, gum.BayesNet):
         raise ValueError(f"must be the path of a BIF file or a pyagrum network. Got a {type(source).__name__}.")
-    order = list(net.topologicalOrder())
-    place = {net.variable(k).name(): at for at, k in enumerate(order)}
-    return Network(nodes={net.variable(k).name(): _node(net, k, place) for k in order})
+    order = list(source.topologicalOrder())
+    place = {source.variable(k).name(): at for at, k in enumerate(order)}
+    return Network(nodes={source.variable(k).name(): _node(source, k, place) for k in order})
+
+
+def _load(path: Path) -> Network:
+    if not path.is_file():
+        raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
+    found = read_bif(path.read_text(encoding="utf-8", errors="replace"), path.name)
+    return Network(
+        nodes={name: Node(states=states, parents=parents, table=table) for name, (states, parents, table) in found.items()}
+    )
 
 
 def _pyagrum() -> Any:
@@ -101,31 +107,6 @@ def _pyagrum() -> Any:
     if found is None:
         raise UsageError("network: needs the package pyagrum. Install it with pip install 'attrpriv[networks]'.")
     return found
-
-
-def _load(gum: Any, path: Path) -> Any:
-    if not path.is_file():
-        raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
-    _require_short(path)
-    net = None
-    try:
-        net = gum.loadBN(str(path))
-    except Exception:
-        net = None
-    if net is None:
-        raise PolicyError(f"network: must be a network without cycles in BIF. Got {path.name}, which cannot be read.")
-    return net
-
-
-def _require_short(path: Path) -> None:
-    """pyagrum reads a file's numbers in single precision, which holds seven digits; a longer one would be off."""
-    for number in re.findall(r"\d*\.\d+(?:[eE][-+]?\d+)?", path.read_text(encoding="utf-8", errors="replace")):
-        digits = re.split("[eE]", number)[0].replace(".", "").strip("0")
-        if len(digits) > _MOST_DIGITS:
-            raise PolicyError(
-                f"network: probabilities in a file must have at most {_MOST_DIGITS} digits. Got {number} in {path.name}. Round "
-                "them (a row may then miss 1 by its last digits), and state a tolerance for it."
-            )
 
 
 def _node(net: Any, k: int, place: Mapping[str, int]) -> Node:

@@ -14,6 +14,12 @@ from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvide
 from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.hierarchy import HierarchyCheck, HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.parameter_counts import (
+    ParameterCheck,
+    ParameterKernelEvidence,
+    ParameterNoiseEvidence,
+    ParameterWassersteinEvidence,
+)
 from attrpriv.guarantee.quilts import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.guarantee.view import ViewCell, ViewEvidence
@@ -42,6 +48,10 @@ __all__ = [
     "KernelEvidence",
     "LaplaceEvidence",
     "LaplaceTerm",
+    "ParameterCheck",
+    "ParameterKernelEvidence",
+    "ParameterNoiseEvidence",
+    "ParameterWassersteinEvidence",
     "QuiltCheck",
     "QuiltEvidence",
     "QuiltTerm",

@@ -16,6 +16,11 @@ from attrpriv.guarantee.gaussian import GaussianEvidence
 from attrpriv.guarantee.groups import GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.hierarchy import HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
+from attrpriv.guarantee.parameter_counts import (
+    ParameterKernelEvidence,
+    ParameterNoiseEvidence,
+    ParameterWassersteinEvidence,
+)
 from attrpriv.guarantee.quilts import QuiltEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
 from attrpriv.guarantee.view import ViewEvidence
@@ -35,7 +40,10 @@ Evidence = Annotated[
     | GroupEvidence
     | GroupVectorEvidence
     | HierarchyEvidence
-    | QuiltEvidence,
+    | QuiltEvidence
+    | ParameterNoiseEvidence
+    | ParameterWassersteinEvidence
+    | ParameterKernelEvidence,
     Field(discriminator="kind"),
 ]
 
@@ -95,7 +103,7 @@ class Certificate(FrozenModel):
             lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
         if isinstance(self.evidence, ChainEvidence):
             lines += [
-                f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} are near; influence {check.influence:.6g}"
+                f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"
                 for check in self.evidence.checks
             ]
         if isinstance(self.evidence, QuiltEvidence):

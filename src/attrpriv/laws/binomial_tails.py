@@ -33,11 +33,10 @@ _ULP = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
-class BinomialTails:
+class LogTails:
     """Logarithms of P(X <= k) and of P(X > k), k = 0..n, and a bound on their absolute error."""
 
     n: int
-    p: float
     log_below: Array
     log_above: Array
     error: float
@@ -46,6 +45,13 @@ class BinomialTails:
     def start(self) -> int:
         """The first value."""
         return 0
+
+
+@dataclass(frozen=True, eq=False)
+class BinomialTails(LogTails):
+    """Those of Bin(n, p)."""
+
+    p: float
 
 
 def binomial_tails(n: int, p: float) -> BinomialTails:
@@ -72,7 +78,7 @@ def binomial_tails(n: int, p: float) -> BinomialTails:
     above = np.where(small, np.log1p(-np.exp(np.minimum(lower, -_ULP))), upper)
     for array in (below, above):
         array.flags.writeable = False
-    return BinomialTails(n, p, below, above, 2 * (error + spread) + 16 * _ULP)
+    return BinomialTails(n, below, above, 2 * (error + spread) + 16 * _ULP, p)
 
 
 def _log_masses(n: int, p: float) -> tuple[Array, float]:

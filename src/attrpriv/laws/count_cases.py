@@ -69,6 +69,19 @@ class CountCases:
         if not self.records.exact:
             raise UsageError("records: sets are hidden by the law of their mixture only where it is a single law.")
 
+    @property
+    def reach(self) -> int:
+        """How far two answers can be apart."""
+        return self.n * self.records.width
+
+    def laws(self, tail: float) -> tuple[LatticeLaw, ...]:
+        """The law of F given each case (`case_laws`)."""
+        return case_laws(self, tail)
+
+    def whole(self) -> tuple[MixedMasses, ...] | None:
+        """The masses of all answers, for each case; None where they would take too long."""
+        return None if horner_work(self, self.n) > MOST_WORK else whole_cases(self)
+
 
 @lru_cache(maxsize=16)
 def case_laws(cases: CountCases, tail: float) -> tuple[LatticeLaw, ...]:

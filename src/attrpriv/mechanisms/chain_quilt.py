@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from attrpriv.assumptions.chain import Chain
 from attrpriv.calibration.chain_quilt import ChainScore, chain_score
+from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ChainCheck, ChainEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.laws.markov import MarkovChain
@@ -36,13 +37,22 @@ def plan(problem: Problem) -> Plan:
     if not tally.width:
         raise Refusal(f"{query.text} does not depend on the entries.")
     members = tuple(member for chain in chains for member in chain.members)
-    scores = tuple(chain_score(member, problem.n, problem.epsilon) for member in members)
+    scores = _scores(problem, members)
     if not max(score.sigma for score in scores):
         raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
     scale = tally.width * max(score.sigma for score in scores) * _MORE
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * _MORE)
     return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
+
+
+def _scores(problem: Problem, members: tuple[MarkovChain, ...]) -> tuple[ChainScore, ...]:
+    reason = None
+    try:
+        return tuple(chain_score(member, problem.n, problem.epsilon) for member in members)
+    except UsageError as error:
+        reason = str(error)
+    raise Refusal(reason)
 
 
 def _require_entries(problem: Problem, chain: Chain) -> None:

@@ -73,13 +73,19 @@ class _Case:
     def tolerances(self) -> tuple[float, ...]:
         return tuple(member.tolerance for member in self.theta)
 
-    def known(self, sensitivity: ColumnSensitivity, epsilon: float) -> tuple[float, tuple[Known, ...]]:
+    def known(
+        self, sensitivity: ColumnSensitivity, epsilon: float, lacking: Sequence[str] = ()
+    ) -> tuple[float, tuple[Known, ...]]:
         reason = None
         try:
             return least_scale(self.networks, self.protected, sensitivity, epsilon, tolerances=self.tolerances)
         except UsageError as error:
-            reason = str(error)
+            reason = _unbounded(lacking) if lacking else str(error)
         raise Refusal(reason)
+
+
+def _unbounded(lacking: Sequence[str]) -> str:
+    return f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}."
 
 
 def _case(problem: Problem) -> _Case:
@@ -178,15 +184,15 @@ def _averages(case: _Case) -> Plan:
     problem = case.problem
     widths = {column: _width(problem, column) for column in problem.columns}
     declared = tuple((frozenset((column,)), 1.0) for column, width in widths.items() if width is not None)
-    scale, found = case.known(ColumnSensitivity(problem.columns, declared), problem.epsilon)
+    lacking = [column for column, width in widths.items() if width is None]
+    scale, found = case.known(ColumnSensitivity(problem.columns, declared), problem.epsilon, lacking)
     if scale:
         scale = max(_with_grid(problem, known) for known in found)
     exact = {column for column in problem.columns if all(column in known.columns for known in found)}
     if problem.individuals is not None:
         scale, exact = max(scale, _row_scale(problem)), set()
-    lacking = [column for column, width in widths.items() if width is None and column not in exact]
-    if lacking:
-        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
+    if not exact.issuperset(lacking):
+        raise Refusal(_unbounded(lacking))
     terms = tuple(_term(column, widths[column], 0.0 if column in exact else scale) for column in problem.columns)
     evidence = _evidence(case, terms, found)
     parts = tuple(_column(problem, term, evidence) for term in terms)

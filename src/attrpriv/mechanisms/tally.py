@@ -27,6 +27,9 @@ from attrpriv.guarantee import (
     CouplingEvidence,
     KernelEvidence,
     LaplaceEvidence,
+    ParameterKernelEvidence,
+    ParameterNoiseEvidence,
+    ParameterWassersteinEvidence,
     QuiltEvidence,
     WassersteinEvidence,
 )
@@ -95,7 +98,7 @@ class Tally(FrozenModel):
         return (self.noisy_total(self.total(counts)),)
 
     def _from_kernel(self, total: int, categories: Sequence[int], evidence: object) -> int:
-        if isinstance(evidence, KernelEvidence):
+        if isinstance(evidence, KernelEvidence | ParameterKernelEvidence):
             return evidence.start + draw(evidence.weights[total - evidence.start])
         if not isinstance(evidence, CouplingEvidence):
             raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
@@ -175,6 +178,9 @@ class Tally(FrozenModel):
             return self.noise == "laplace" and [(term.sensitivity, term.scale) for term in evidence.terms] == [wanted]
         if isinstance(evidence, QuiltEvidence):
             return evidence.counts(self.reads, float(n * self.width), self.noise, self.scale)
+        if isinstance(evidence, ParameterNoiseEvidence | ParameterWassersteinEvidence | ParameterKernelEvidence):
+            event = self.cells[0].where if self.steps == (0, 1) and not self.histogram else ""
+            return evidence.counts(event, n) and evidence.draws(self.noise, self.scale)
         if isinstance(evidence, ChainEvidence):
             return evidence.counts(self.reads, float(self.width), self.noise, self.scale, n)
         if self.histogram != (isinstance(evidence, CountLaplaceEvidence) and evidence.histogram):

@@ -177,7 +177,8 @@ def test_a_hundred_thousand_entries() -> None:
 def test_what_cannot_be_separated_costs_the_whole_chain() -> None:
     frozen = MarkovChain((0.5, 0.5), ((1.0, 0.0), (0.0, 1.0)))
     found = chain_score(frozen, 1000, 0.5)
-    assert (found.sigma, found.quilt) == (pytest.approx(2000), (0, 0))
+    assert found.sigma == pytest.approx(2000)
+    assert found.quilt == (0, 0)
 
 
 def test_nothing_to_hide_in_a_chain_without_choice() -> None:
@@ -218,7 +219,7 @@ def test_the_closed_bound_is_never_below_the_search(chain: MarkovChain, length: 
 
 
 def test_the_closed_bound_of_a_symmetric_chain() -> None:
-    assert mixing(symmetric(0.7)) == (pytest.approx(0.5), pytest.approx(0.4))
+    assert list(mixing(symmetric(0.7))) == pytest.approx([0.5, 0.4])
     left = 0.4**3
     assert closed_influence(symmetric(0.7), (3, 3)) == pytest.approx(3 * math.log((1 + left) / (1 - left)))
 

@@ -55,7 +55,8 @@ def test_the_school_s_first_query_needs_no_noise_where_the_influence_allows() ->
     """The paper does not say so, but e(gender | income) <= epsilon is needed."""
     quilt = next(q for q in markov_quilts(school(), "income", HEIGHT, 1.0) if q.quilt == ("gender",))
     assert (quilt.near, quilt.remote) == (("income", "sat"), ("height", "weight"))
-    assert (quilt.influence, quilt.sensitivity, quilt.scale) == (pytest.approx(GENDER), 0.0, 0.0)
+    assert quilt.influence == pytest.approx(GENDER)
+    assert (quilt.sensitivity, quilt.scale) == (0.0, 0.0)
     too_much = next(q for q in markov_quilts(school(), "income", HEIGHT, 0.8) if q.quilt == ("gender",))
     assert too_much.scale == math.inf
     # The subset rule looks at height itself, which tells less: 0.8 and even 0.33 are enough.
@@ -138,7 +139,7 @@ def test_a_collider_is_no_quilt() -> None:
 
 
 def test_a_quilt_of_the_columns_that_is_none_of_the_parameters_is_not_used() -> None:
-    """The columns may form income -> gender -> height; if the parameter of height also depends on income's, gender is no quilt."""
+    """Columns may form income -> gender -> height; if the parameter of height also depends on income's, gender is none."""
     columns = Network(nodes={"income": COIN, "gender": child("income"), "height": child("gender")})
     parameters = Network(nodes={"income": COIN, "gender": child("income"), "height": child("gender", "income")})
     assert any(quilt.quilt == ("gender",) for quilt in markov_quilts(columns, "income", HEIGHT, 1.0))
@@ -183,7 +184,8 @@ def test_an_unbounded_statistic_is_refused_unless_it_is_exact() -> None:
     assert least_known(school(), "income", unbounded, 1.0).scale == 0
     with pytest.raises(UsageError, match="nothing bounds the statistic"):
         least_known(school(), "income", ColumnSensitivity(("shoe",), ()), 1.0)
-    assert least_known(school(), "income", unbounded, 0.1).scale == math.inf
+    with pytest.raises(UsageError, match="nothing bounds the statistic"):
+        least_known(school(), "income", unbounded, 0.1)
 
 
 @pytest.mark.parametrize(("on", "epsilon"), [("shoe", 1.0), ("income", 0.0), ("income", math.nan)])

@@ -89,7 +89,7 @@ def test_too_many_columns_at_once_are_refused() -> None:
 
 def test_too_dense_a_graph_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "MOST_ENTRIES", 8)
-    nodes = {name: COIN for name in "abc"}
+    nodes = dict.fromkeys("abc", COIN)
     child = Node(states=("0", "1"), parents=("a", "b", "c"), table=((0.5, 0.5),) * 8)
     with pytest.raises(UsageError, match="too large"):
         joint_law(Network(nodes=nodes | {"d": child}), ("d",))

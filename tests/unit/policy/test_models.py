@@ -265,7 +265,7 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
         "assume[0]",
         ("covariance: weight~weight must be a positive variance",),
     ),
-    "unknown kind": (policy(assume=assume(kind="magic")), "assume", ("one of counts, gaussian, groups.", "Got 'magic'.")),
+    "unknown kind": (policy(assume=assume(kind="magic")), "assume", ("one of chain, counts, gaussian, groups", "Got 'magic'.")),
     "second gaussian": (policy(assume=[assume(), assume("tolerance")]), "assume[1].tolerance", ("is required",)),
     "assumption as text": (policy(assume="gaussian"), "assume", ("Got 'gaussian'.",)),
     "no secret": (policy("protect"), "protect", ("is required",)),

@@ -1,0 +1,97 @@
+"""The evidence that a parameter of the population is hidden in a count, by the law of the count given each of its values.
+
+| evidence | proves |
+|---|---|
+| `ParameterNoiseEvidence` | (epsilon, delta) of whole-number noise, or of none, by the laws themselves |
+| `ParameterWassersteinEvidence` | (epsilon, delta) by the distance that the laws have to be moved |
+| `ParameterKernelEvidence` | pure epsilon of a kernel that sees the count alone |
+
+The stored numbers are those of docs/theory/parameter-counts.md: n, the probability of the event in each state of the column's
+own parameter, and how likely the states are given each value of the hidden one. What must never change: the loss is computed
+again from them, over all pairs and both ways, with what they leave open; and the tally must count the event that they are of.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from attrpriv.calibration.parameter_counts import (
+    ParameterCounts,
+    parameter_delta,
+    parameter_distance,
+    parameter_kernel_loss,
+)
+from attrpriv.framework.model import FrozenModel, NonNegative
+from attrpriv.guarantee.counts import shifted_delta
+
+_ROUND_UP = 1 + 1e-12
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+class ParameterCheck(FrozenModel):
+    """One hidden parameter under one member of Theta."""
+
+    secret: str
+    theta: int
+    counts: ParameterCounts
+
+
+class _ParameterEvidence(FrozenModel):
+    event: str = Field(description="the rows that are counted")
+    checks: tuple[ParameterCheck, ...] = Field(min_length=1)
+
+    def counts(self, event: str, n: int) -> bool:
+        """Whether a count of these rows, of a table of this size, is what the laws are of."""
+        return event == self.event and all(check.counts.n == n for check in self.checks)
+
+
+class ParameterNoiseEvidence(_ParameterEvidence):
+    """Whole-number noise, or none, on a count."""
+
+    kind: Literal["parameter_noise"] = "parameter_noise"
+    noise: Literal["laplace", "gaussian", "none"]
+    scale: NonNegative
+
+    def delta(self, epsilon: float) -> float:
+        return max(parameter_delta(check.counts, self.noise, self.scale, epsilon) for check in self.checks)
+
+    def draws(self, noise: str, scale: float) -> bool:
+        """Whether this noise is what was counted on."""
+        return (noise, scale) == (self.noise, self.scale)
+
+
+class ParameterWassersteinEvidence(_ParameterEvidence):
+    """Noise for the distance W by which the laws must be moved, mass `ignored` of them left aside."""
+
+    kind: Literal["parameter_wasserstein"] = "parameter_wasserstein"
+    distance: int = Field(ge=0)
+    ignored: NonNegative
+    noise: Literal["laplace", "gaussian", "none"]
+    scale: NonNegative
+
+    def delta(self, epsilon: float) -> float:
+        if any(parameter_distance(check.counts, self.ignored) > self.distance for check in self.checks):
+            return 1.0
+        moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
+        return min(1.0, (moved + self.ignored) * _ROUND_UP)
+
+    def draws(self, noise: str, scale: float) -> bool:
+        return (noise, scale) == (self.noise, self.scale)
+
+
+class ParameterKernelEvidence(_ParameterEvidence):
+    """A kernel that sees the count alone: o with weights[f][o]."""
+
+    kind: Literal["parameter_kernel"] = "parameter_kernel"
+    start: Literal[0] = 0
+    weights: Rows = Field(min_length=1)
+
+    def delta(self, epsilon: float) -> float:
+        losses = [parameter_kernel_loss(self.weights, check.counts) for check in self.checks]
+        return 0.0 if max(losses) <= epsilon else 1.0
+
+    def draws(self, noise: str, scale: float) -> bool:
+        return (noise, scale) == ("kernel", 0.0)

@@ -1,0 +1,71 @@
+"""The chain assumption: what it accepts, what it refuses in one line, and that it survives JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attrpriv.assumptions import Chain
+from attrpriv.errors import PolicyError
+
+STATED: dict[str, Any] = {
+    "column": "state",
+    "states": [0, 1],
+    "initial": [1, 0],
+    "transition": [[0.9, 0.1], [0.4, 0.6]],
+    "tolerance": 0,
+}
+
+
+def test_one_chain() -> None:
+    chain = Chain(**STATED)
+    assert len(chain.members) == 1
+    assert chain.members[0].transition == ((0.9, 0.1), (0.4, 0.6))
+    assert str(chain) == "the entries of state in the order of the rows are a Markov chain with states 0, 1"
+    assert Chain.from_json(chain.to_json()) == chain
+    assert chain.to_json()["initial"] == [1.0, 0.0]
+
+
+def test_lists_are_every_start_with_every_matrix() -> None:
+    chain = Chain(
+        **STATED | {"initial": [[1, 0], [0.5, 0.5]], "transition": [[[0.9, 0.1], [0.4, 0.6]], [[0.8, 0.2], [0.3, 0.7]]]}
+    )
+    assert len(chain.members) == 4
+    assert Chain.from_json(chain.to_json()) == chain
+    assert "one of 4 chains" in str(chain)
+
+
+def test_names_are_states_too() -> None:
+    assert not Chain(**STATED | {"states": ["home", "away"]}).numeric
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"transition": [[0.9, 0.2], [0.4, 0.6]]}, "chain: transition: row 1: must sum to 1. Got a sum of 1.1, off by +0.1."),
+        ({"initial": [0.5, 0.4]}, "chain: initial: must sum to 1. Got a sum of 0.9, off by -0.1."),
+        ({"transition": [[1.1, -0.1], [0.4, 0.6]]}, "chain: transition: row 1: probabilities must be from 0 to 1. Got 1.1."),
+        ({"transition": [[0.9, 0.1]]}, "chain: transition: must have one row for each of 2 states. Got 1."),
+        ({"states": [0, 1, 2]}, "chain: initial: must have one probability for each of 3 states."),
+        ({"states": [0, 0]}, "chain: states: must be different. Got [0, 0]."),
+        ({"states": [0, "1"]}, "chain: states: must be all numbers or all names. Got [0, '1']."),
+        ({"initial": 1}, "initial: must be a list of probabilities, one a state, or a list of such. Got 1."),
+        ({"transition": [0.9, 0.1]}, "transition: must be a matrix, one row a state, or a list of such. Got [0.9, 0.1]."),
+        (
+            {"tolerance": 0.1},
+            "chain: tolerance: must be 0 for a chain in this version; list several matrices instead. Got 0.1.",
+        ),
+        ({"tolerance": None}, "tolerance: "),
+    ],
+)
+def test_bad_chains_in_one_line(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Chain(**STATED | changes)
+    assert str(caught.value).startswith(says)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_tolerance_must_be_said() -> None:
+    with pytest.raises(PolicyError, match="tolerance: is required"):
+        Chain(**{key: value for key, value in STATED.items() if key != "tolerance"})
