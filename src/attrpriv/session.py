@@ -295,7 +295,9 @@ def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[st
     numeric = [secret for secret in numeric if secret.entries is None]  # states may have names
     secrets = [column for secret in numeric for column in secret.columns]
     declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.identifiers]
-    declared += [column for secret in policy.protect for column in secret.columns]
+    # A parameter of a network may be one of a column that this table does not even have.
+    apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
+    declared += [column for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns]
     for column in dict.fromkeys((*asked, *secrets, *declared)):
         if column not in types:
             raise DataError(f"column: must be one of {', '.join(types)}. Got {column}.")

@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 import attrpriv as package
+from attrpriv.assumptions import Gaussian
 from attrpriv.cli.app import app
+from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict
 
 ROWS = 400
@@ -88,6 +90,13 @@ def school(folder: Path, **changes: Any) -> Path:
     """A table and its policy in a folder; the path of the policy."""
     write_table(folder)
     return write_policy(folder, policy(**changes))
+
+
+def gaussians_of(policy: Policy) -> tuple[Gaussian, ...]:
+    """The assumptions of a policy, all of them Gaussian."""
+    found = tuple(member for member in policy.assume if isinstance(member, Gaussian))
+    assert len(found) == len(policy.assume)
+    return found
 
 
 def contents(folder: Path) -> dict[str, bytes]:

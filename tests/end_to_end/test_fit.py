@@ -17,7 +17,7 @@ from attrpriv.engines.moments import NOT_FINITE, SAME_TABLE, PublicTable
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
-from tests.end_to_end.material import ROWS, Said, assume, contents, policy, students, write_policy, write_table
+from tests.end_to_end.material import ROWS, Said, assume, contents, gaussians_of, policy, students, write_policy, write_table
 
 OUT = "public.assumption.yaml"
 PUBLIC_ROWS = 20_000
@@ -46,7 +46,7 @@ def test_from_public_records_to_a_certificate(school: Path) -> None:
     assert (said.code, said.err) == (0, "")
     assert "slope of weight on income" in said.out
     assert "assumed, not tested" in said.out
-    box = Policy.load("students.yaml").assume[0]
+    box = gaussians_of(Policy.load("students.yaml"))[0]
     assert box == Gaussian.fit(PublicTable("public.parquet"), sensitive=["income"], queries=["weight"], confidence=0.9999995)
     assert box.fitted is not None
     assert box.fitted.rows == PUBLIC_ROWS
@@ -88,7 +88,7 @@ def test_the_path_is_relative_to_the_policy(school: Path) -> None:
     elsewhere.mkdir()
     os.chdir(elsewhere)
     write_policy(school, policy(assume=[document["assume"], assume()]))
-    fitted, stated = Policy.load("../students.yaml").assume
+    fitted, stated = gaussians_of(Policy.load("../students.yaml"))
     assert fitted.fitted is not None
     assert stated.fitted is None
 
@@ -96,7 +96,7 @@ def test_the_path_is_relative_to_the_policy(school: Path) -> None:
 def test_a_policy_in_python_takes_a_file_too(school: Path) -> None:
     fit()
     made = Policy(**policy("data", assume={"file": OUT}))
-    assert made.assume[0].fitted is not None
+    assert gaussians_of(made)[0].fitted is not None
     assert Policy.from_json(made.to_json()) == made
     assert made.digest == Policy.load("students.yaml").digest  # what the file says, not where it is
 
@@ -119,7 +119,7 @@ def test_strange_names_stay_on_one_line(school: Path) -> None:
     write_policy(school, policy("data", protect=[{"secret": f"mean({quoted})", "within": 1000}], assume={"file": OUT}))
     said = fit()
     assert said.code == 0, said.err
-    assert set(Policy.load("students.yaml").assume[0].columns) == {"weight", odd}
+    assert set(gaussians_of(Policy.load("students.yaml"))[0].columns) == {"weight", odd}
 
 
 def test_a_share_gives_a_groups_assumption(school: Path) -> None:

@@ -147,3 +147,11 @@ def test_python_spells_the_same(tmp_path: Path) -> None:
         released = session.release("avg(weight)")
     low, high = released.interval(0.95)
     assert low < released.value < high
+
+
+def test_fit_says_that_one_table_is_one_population(tmp_path: Path) -> None:
+    path = district(tmp_path)
+    write_table(tmp_path, people(2), "public.parquet")
+    said = Said("fit", str(path), "--public", str(tmp_path / "public.parquet"), "--out", str(tmp_path / "fitted.yaml"))
+    assert (said.code, "one population" in said.complaint) == (2, True)
+    assert not (tmp_path / "fitted.yaml").exists()

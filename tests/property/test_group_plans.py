@@ -54,7 +54,7 @@ def problems(draw: st.DrawFn) -> Problem:
 
 
 def true_delta(asked: Problem, found: Plan, rng: np.random.Generator, *, shrink: float = 1.0) -> float:
-    """H both ways: random counts at the largest distance, random categories of the rest, moments at corners of the tolerance."""
+    """H both ways: random counts furthest apart, random categories of the rest, moments at corners of the tolerance."""
     evidence = found.certificate.evidence
     assert isinstance(evidence, GroupEvidence)
     case = evidence.checks[0].case

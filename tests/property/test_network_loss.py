@@ -16,10 +16,10 @@ import pytest
 from attrpriv.accounting.network_accountant import NetworkRelease, network_loss
 from attrpriv.calibration import markov_quilt
 from attrpriv.calibration.column_sensitivity import ColumnSensitivity
-from attrpriv.calibration.markov_quilt import least_known
+from attrpriv.calibration.markov_quilt import Relaxed, least_known, relaxed_loss
 from attrpriv.divergences import Influence
 from attrpriv.framework.network import Network
-from tests.unit.assumptions.networks import joint, random_network
+from tests.unit.assumptions.networks import Rows, joint, nearby, random_network
 
 Emissions = Mapping[str, tuple[float, ...]]
 
@@ -54,13 +54,18 @@ def statistics(asked: list[tuple[str, ...]], columns: tuple[str, ...], table: tu
 
 
 def laws_given(
-    network: Network, emissions: Emissions, asked: list[tuple[str, ...]], on: str, n: int
+    network: Network,
+    emissions: Emissions,
+    asked: list[tuple[str, ...]],
+    on: str,
+    n: int,
+    stated: Mapping[str, Rows] | None = None,
 ) -> dict[int, dict[tuple[int, ...], float]]:
     """The exact law of the statistics given each possible value of phi_on."""
     names = tuple(network.nodes)
     columns = tuple(dict.fromkeys(name for query in asked for name in query))
     laws: dict[int, dict[tuple[int, ...], float]] = {}
-    for states, p in joint(network).items():
+    for states, p in joint(network, stated).items():
         if p == 0:
             continue
         phi = dict(zip(names, states, strict=True))
@@ -117,6 +122,22 @@ def test_a_mutant_that_drops_the_influence_is_caught(monkeypatch: pytest.MonkeyP
     assert sum(excess(seed) > 1e-6 for seed in range(80)) > 5
 
 
+def escapes(seed: int, claimed: float, t: float) -> bool:
+    """Whether a network within t of the stated one loses more than epsilon, planned for the tolerance `claimed`."""
+    rng, network, emissions, on, read, n, epsilon = drawn(seed)
+    known = least_known(network, on, ColumnSensitivity.count(read, n), epsilon, tolerance=claimed)
+    laws = (laws_given(network, emissions, [read], on, n, nearby(rng, network, t)) for _ in range(6))
+    return any(true_loss(law, [known.scale], n) > epsilon + 1e-9 for law in laws)
+
+
+def test_under_a_tolerance_no_network_near_by_loses_more() -> None:
+    assert not any(escapes(seed, 0.05, 0.05) for seed in range(60))
+
+
+def test_planning_without_the_tolerance_is_caught() -> None:
+    assert any(escapes(seed, 0.0, 0.05) for seed in range(60))
+
+
 def claimed_and_true(seed: int) -> tuple[float, float]:
     """Two releases about the same table, some exact, some noisy."""
     rng, network, emissions, on, read, _, _ = drawn(1000 + seed)
@@ -142,3 +163,43 @@ def test_an_accountant_that_adds_the_releases_own_losses_is_caught() -> None:
     both = true_loss(laws_given(XOR, emissions, [("a",), ("b",)], "i", 2), [0.0, 0.0], 2)
     assert alone == [0.0, 0.0]
     assert both == math.inf
+
+
+# ------------------------------------------------------------------------------------------------------- the relaxed form
+
+
+def hockey_stick(one: Mapping[tuple[int, ...], float], other: Mapping[tuple[int, ...], float], epsilon: float) -> float:
+    return sum(max(0.0, p - math.exp(epsilon) * other.get(key, 0.0)) for key, p in one.items())
+
+
+def noisy(law: Mapping[tuple[int, ...], float], scale: float, n: int) -> dict[tuple[int, ...], float]:
+    """The law with whole-number Laplace noise; what is left out beyond the window is 1e-12 or less."""
+    reach = math.ceil(30 * scale)
+    weight = (1 - math.exp(-1 / scale)) / (1 + math.exp(-1 / scale))
+    return {
+        (w,): sum(p * weight * math.exp(-abs(w - f) / scale) for (f,), p in law.items()) for w in range(-reach, n + reach + 1)
+    }
+
+
+def test_close_parameters_give_a_close_answer() -> None:
+    """H of the answer at e + Delta/b is at most H of phi_S at e, both ways; without Delta/b it is not."""
+    tight = 0
+    for seed in range(40):
+        rng = random.Random(seed)
+        network = random_network(rng, "abc")
+        on, kept, other = rng.sample("abc", 3)
+        names, n, scale, e = tuple(network.nodes), 2, 2.0, rng.choice([0.1, 0.5])
+        laws = laws_given(network, random_emissions(rng, network), [(kept, other)], on, n)
+        phi: dict[int, dict[tuple[int, ...], float]] = {}
+        for states, p in joint(network).items():
+            at = dict(zip(names, states, strict=True))
+            row = phi.setdefault(at[on], {})
+            row[at[kept],] = row.get((at[kept],), 0.0) + p
+        phi = {a: {v: p / sum(row.values()) for v, p in row.items()} for a, row in phi.items() if sum(row.values()) > 0}
+        for a, c in itertools.permutations(laws, 2):
+            known = Relaxed(e, min(0.999, hockey_stick(phi[a], phi[c], e)), float(n))
+            epsilon, delta = relaxed_loss(known, scale)
+            outputs = noisy(laws[a], scale, n), noisy(laws[c], scale, n)
+            assert hockey_stick(*outputs, epsilon) <= delta + 1e-9
+            tight += hockey_stick(*outputs, e) > delta + 1e-6
+    assert tight > 2

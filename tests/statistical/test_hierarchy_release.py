@@ -54,7 +54,7 @@ def planned(n: int = N, **resolution: float) -> Plan:
 # --------------------------------------------------------------------------------------------------- the law of an answer
 
 
-def drawn(found: Plan, a: float, seed: int, draw: int = TRIALS) -> list[float]:
+def drawn(found: Plan, a: float, seed: int, draw: int = 1_200) -> list[float]:
     """Answers for tables of populations with phi_i = a: averages from the model, noise from the plan."""
     rng = np.random.default_rng(seed)
     mean, cov = TWIN.given(a)

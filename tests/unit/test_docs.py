@@ -24,7 +24,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, Tolerance
+from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork, Tolerance
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
 from attrpriv.engines import scan, tables, tally, view
@@ -280,6 +280,7 @@ def test_the_commands_documented_are_the_commands() -> None:
         ("`assume`: groups", Groups),
         ("`assume`: a chain", Chain),
         ("`assume`: hierarchy", Hierarchy),
+        ("`assume`: a parameter network", ParameterNetwork),
     ],
 )
 def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> None:

@@ -102,7 +102,9 @@ def among(probabilities: Sequence[Pair], inside: Sequence[bool]) -> Pair:
     if all(inside):
         return (1.0, 1.0)
     sums = {
-        (end, side): sum((exactly(pair[end]) for pair, yes in zip(probabilities, inside, strict=True) if yes == side), Fraction(0))
+        (end, side): sum(
+            (exactly(pair[end]) for pair, yes in zip(probabilities, inside, strict=True) if yes == side), Fraction(0)
+        )
         for end in (0, 1)
         for side in (True, False)
     }

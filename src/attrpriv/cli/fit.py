@@ -88,6 +88,12 @@ def _assumption(fit: Fit | GroupFit) -> Gaussian | Groups:
 
 def _linear_columns(policy: Policy) -> tuple[str, ...]:
     """The columns whose mean or sum is protected."""
+    named = [secret.text for secret in policy.protect if secret.attribute is not None]
+    if named:
+        raise PolicyError(
+            f"protect: {named[0]} is a parameter of the population, and one table of public records is one population. "
+            "State how populations vary under assume."
+        )
     return tuple(dict.fromkeys(c for secret in policy.protect if secret.composition is None for c in secret.columns))
 
 

@@ -60,10 +60,10 @@ def joint_law(network: Network, columns: Sequence[str]) -> Joint:
     [[0.5, 0.25], [0.0, 0.25]]
     """
     wanted = tuple(dict.fromkeys(columns))
-    sizes = _sizes(network)
+    sizes, tables = _scaled(network)
     _require_size(math.prod(sizes[name] for name in wanted), wanted)
     kept = ancestors(network, wanted)
-    factors = [_Factor((*network.nodes[name].parents, name), _scaled(network)[name]) for name in network.nodes if name in kept]
+    factors = [_Factor((*network.nodes[name].parents, name), tables[name]) for name in network.nodes if name in kept]
     # Of each table: its division by the sum of the row.
     steps = sum(2 + sizes[name] for name in kept)
     tiny = False
@@ -79,16 +79,12 @@ def joint_law(network: Network, columns: Sequence[str]) -> Joint:
     return Joint(wanted, whole.values, 1.01 * steps * _UNIT, tiny or small)
 
 
-@lru_cache(maxsize=64)
-def _sizes(network: Network) -> dict[str, int]:
-    return {name: len(node.states) for name, node in network.nodes.items()}
-
-
 @lru_cache(maxsize=8)
-def _scaled(network: Network) -> dict[str, Tensor]:
-    """The tables, each row divided by its sum: decimal fractions need not add up to one exactly."""
+def _scaled(network: Network) -> tuple[dict[str, int], dict[str, Tensor]]:
+    """How many states each column has, and its table, each row divided by its sum: decimal fractions need not add up to one."""
+    sizes = {name: len(node.states) for name, node in network.nodes.items()}
     tables = {name: network.array(name) for name in network.nodes}
-    return {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()}
+    return sizes, {name: table / table.sum(axis=-1, keepdims=True) for name, table in tables.items()}
 
 
 def _require_size(entries: int, columns: Iterable[str]) -> None:

@@ -73,7 +73,7 @@ class ParameterCounts:
             certain = low == high and low in (0.0, 1.0)
             if not (certain or 1e-290 <= low <= high < 1):
                 raise UsageError(f"probability: must be 0, 1, or an interval strictly between them. Got {low} to {high}.")
-        if not (0 <= self.error and self.spread <= _MOST_OPEN):
+        if not (self.error >= 0 and self.spread <= _MOST_OPEN):
             raise UsageError(f"law: must be known to within a tenth of each mass. Got {self.spread:.3g} at error {self.error}.")
 
     @property
@@ -169,7 +169,11 @@ def _state_tails(n: int, p: float) -> LogTails:
         return binomial_tails(n, p)
     # All rows count, or none does.
     below, above = np.zeros(n + 1), np.full(n + 1, -math.inf)
-    return LogTails(n, below, above, 0.0) if p == 0 else LogTails(n, np.append(above[1:], 0.0), np.append(below[1:], -math.inf), 0.0)
+    return (
+        LogTails(n, below, above, 0.0)
+        if p == 0
+        else LogTails(n, np.append(above[1:], 0.0), np.append(below[1:], -math.inf), 0.0)
+    )
 
 
 def _mixed_tails(counts: ParameterCounts, row: tuple[float, ...], parts: list[LogTails]) -> LogTails:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, CountCasesEvidence, CountCheck, Guarantee, LaplaceEvidence, LaplaceTerm
@@ -16,6 +17,19 @@ from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.whole_spread import TallyNoise, WholeSpread
 from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.queries.query import Query
+
+
+class Asked(Protocol):
+    """What is asked, and what is counted for it, still without noise."""
+
+    @property
+    def problem(self) -> Problem: ...
+
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def tally(self) -> Tally: ...
 
 
 def checks(found: Counted) -> tuple[CountCheck, ...]:
@@ -36,6 +50,24 @@ def count_plan(
     exact: bool = True,
     notes: Sequence[str] = (),
 ) -> Plan:
+    """The plan of additive noise on a tally under a counts assumption, certified."""
+    assumes = (*count_assumptions(found), *set_assumptions(evidence))
+    said = (*_notes(found, evidence), *notes)
+    return tally_plan(found, mechanism, noise, scale, evidence, reference, assumes=assumes, notes=said, exact=exact)
+
+
+def tally_plan(
+    found: Asked,
+    mechanism: str,
+    noise: TallyNoise,
+    scale: float,
+    evidence: Evidence,
+    reference: str,
+    *,
+    assumes: tuple[str, ...],
+    notes: Sequence[str],
+    exact: bool = True,
+) -> Plan:
     """The plan of additive noise on a tally, certified."""
     problem = found.problem
     rows = _row_evidence(found, noise, scale)
@@ -46,7 +78,7 @@ def count_plan(
         delta=problem.delta,
         evidence=evidence,
         individuals=rows,
-        assumes=(*count_assumptions(found), *set_assumptions(evidence)),
+        assumes=assumes,
         exact=exact,
     )
     certificate.verify()
@@ -64,11 +96,11 @@ def count_plan(
         certificate=certificate,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
         model_error=off,
-        notes=(*_notes(found, tally, evidence), *notes, *fragile(problem.epsilon, off)),
+        notes=(*noise_notes(tally), *notes, *fragile(problem.epsilon, off)),
     )
 
 
-def _row_evidence(found: Counted, noise: TallyNoise, scale: float) -> LaplaceEvidence | None:
+def _row_evidence(found: Asked, noise: TallyNoise, scale: float) -> LaplaceEvidence | None:
     """One row moves everything that is released by at most the tally's width."""
     epsilon = found.problem.individuals
     if epsilon is None:
@@ -79,7 +111,7 @@ def _row_evidence(found: Counted, noise: TallyNoise, scale: float) -> LaplaceEvi
     return LaplaceEvidence(epsilon=epsilon, terms=(term,))
 
 
-def row_scale(found: Counted) -> float:
+def row_scale(found: Asked) -> float:
     """The scale of Laplace noise that protects single rows; 0 where the policy does not ask for that."""
     epsilon = found.problem.individuals
     return 0.0 if epsilon is None else found.tally.width / epsilon * (1 + 1e-9)
@@ -109,15 +141,18 @@ def count_assumptions(found: Counted) -> tuple[str, ...]:
     return (*lines, known, *common_assumptions(problem))
 
 
-def _notes(found: Counted, tally: Tally, evidence: Evidence) -> tuple[str, ...]:
+def noise_notes(tally: Tally) -> tuple[str, ...]:
+    """What the noise means for the answer."""
+    if tally.noise == "none":
+        return () if tally.individuals else ("the exact answer is private already; no noise is added.",)
+    return ("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.",)
+
+
+def _notes(found: Counted, evidence: Evidence) -> tuple[str, ...]:
     notes = []
-    if tally.noise == "none" and not tally.individuals:
-        notes.append("the exact answer is private already; no noise is added.")
     column = found.query.column
     if column is not None and column in found.problem.bins:
         notes.append(f"{column}: each entry counts as the value of its bin; the answer is about these, not about the entries.")
-    if tally.noise != "none":
-        notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
     if any(case.population for case in found.cases):
         notes.append("a share of the population is hidden whatever share this table has.")
     if isinstance(evidence, CountCasesEvidence):

@@ -7,6 +7,7 @@ histogram: 2 n) makes any table look like any other. `constant`: the count that 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
@@ -88,10 +89,14 @@ def plan_constant(problem: Problem) -> Plan:
     if found.tally.histogram:
         raise Refusal("is for one number.")
     means, variances = zip(*(_moments(found, counts, k) for k, counts in enumerate(found.theta)), strict=True)
+    return constant_plan(problem, found.tally, means, math.sqrt(max(variances)))
+
+
+def constant_plan(problem: Problem, whole: Tally, means: Sequence[tuple[float, float]], sd: float) -> Plan:
+    """The middle of the ranges that the expected count may have, and its largest standard deviation."""
     centre = round((min(low for low, _ in means) + max(high for _, high in means)) / 2)
     bias = max(max(abs(low - centre), abs(high - centre)) for low, high in means)
-    sd = math.sqrt(max(variances))
-    tally = found.tally.model_copy(update={"centre": centre, "parameters": {"bias": bias, "sd": sd}})
+    tally = whole.model_copy(update={"centre": centre, "parameters": {"bias": bias, "sd": sd}})
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )

@@ -54,7 +54,7 @@ def plan(problem: Problem) -> Plan:
         tally=tally,
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/optimal.md"),
         certificate=certificate,
-        errors=tuple(_error(tally, query, problem.n, error) for query in problem.queries),
+        errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
         model_error=off,
         notes=(*_notes(found, reads), *fragile(problem.epsilon, off)),
     )
@@ -141,7 +141,8 @@ def _kernel(found: Counted, case: CountCase, prior: list[float]) -> tuple[Kernel
     return evidence, kernel_error(solved, case.records, case.pairs, prior, family)
 
 
-def _error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
+def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
+    """The error of a kernel in the unit of an answer."""
     if query.whole_table:
         return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     unit = tally.unit_of(query, n)

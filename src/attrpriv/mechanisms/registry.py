@@ -20,12 +20,14 @@ from attrpriv.mechanisms import (
     laplace,
     markov_quilt,
     optimal,
+    parameter_plans,
     subsample,
     transport,
     wasserstein,
     yardsticks,
 )
 from attrpriv.mechanisms.count_yardsticks import is_tally
+from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view
@@ -52,6 +54,11 @@ def _for_counts(counts: Planner, averages: Planner) -> Planner:
     return lambda problem: (counts if is_tally(problem) else _on_averages(averages))(problem)
 
 
+def _on_networks(counts: Planner, others: Planner) -> Planner:
+    """Counts under a parameter network have laws of their own."""
+    return lambda problem: (counts if is_parameter_count(problem) else others)(problem)
+
+
 def _gaussian(problem: Problem) -> Plan:
     """The Gaussian mechanism, for the kind of assumption that there is."""
     if problem.theta and all(isinstance(member, Counts) for member in problem.theta):
@@ -67,15 +74,17 @@ def _gaussian(problem: Problem) -> Plan:
 MECHANISMS: Mapping[str, Planner] = {
     "subsample": subsample.plan,
     "group_dp": _for_counts(count_yardsticks.plan_group_dp, yardsticks.plan_group_dp),
-    "laplace": laplace.plan,
-    "gaussian": _gaussian,
+    "markov_quilt": markov_quilt.plan,
+    "laplace": _on_networks(parameter_plans.plan_laplace, laplace.plan),
+    "gaussian": _on_networks(parameter_plans.plan_gaussian, _gaussian),
     "gaussian_approximation": _on_averages(gaussian.plan_approximation),
     "transport": _on_averages(transport.plan),
-    "markov_quilt": markov_quilt.plan,
     "chain_quilt": chain_quilt.plan,
-    "wasserstein": wasserstein.plan,
-    "optimal": optimal.plan,
-    "constant": _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant),
+    "wasserstein": _on_networks(parameter_plans.plan_wasserstein, wasserstein.plan),
+    "optimal": _on_networks(parameter_plans.plan_optimal, optimal.plan),
+    "constant": _on_networks(
+        parameter_plans.plan_constant, _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant)
+    ),
 }
 _NEVER_CHOSEN = frozenset({"constant"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
@@ -147,6 +156,8 @@ def rank(problem: Problem) -> Ranking:
 
 def _require_quick(name: str, problem: Problem) -> None:
     """A linear program takes seconds to minutes; beyond some size it is only solved when asked for by name."""
+    if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):
+        raise Refusal(f"auto tries it for up to {parameter_plans.AUTO_ROWS} rows; ask for it by name.")
     if name == "optimal" and optimal.takes_long(problem):
         raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
 

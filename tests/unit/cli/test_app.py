@@ -17,7 +17,19 @@ from attrpriv.cli import render, starter
 from attrpriv.errors import CertificateError
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.queries.query import quoted
-from tests.end_to_end.material import NOON, ROWS, Said, assume, contents, policy, school, students, write_policy, write_table
+from tests.end_to_end.material import (
+    NOON,
+    ROWS,
+    Said,
+    assume,
+    contents,
+    gaussians_of,
+    policy,
+    school,
+    students,
+    write_policy,
+    write_table,
+)
 
 PLANTED = "PLANTED-4711"
 session_module = importlib.import_module("attrpriv.session")
@@ -428,7 +440,7 @@ def test_a_starter_policy_for_any_column_name(first: str, here: Path) -> None:
         decided(path.read_text(encoding="utf-8").replace("TODOs", "tod0s")).replace("tod0s", "TODOs"), encoding="utf-8"
     )
     found = attrpriv.Policy.load(path)
-    assert found.assume[0].columns == (first, "income")
+    assert gaussians_of(found)[0].columns == (first, "income")
     assert [query.column for query in found.queries()] == [first]
     assert Said("check", "students.yaml").code == 0
 

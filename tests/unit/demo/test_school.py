@@ -16,6 +16,7 @@ from attrpriv.demo.school import students_policy
 from attrpriv.errors import UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import load_strict
+from tests.end_to_end.material import gaussians_of
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -44,7 +45,7 @@ def test_the_students_follow_the_law_that_the_policy_assumes(tmp_path: Path) -> 
     n = 200_000
     write_students(tmp_path / "a.parquet", n=n, seed=4)
     table = pq.read_table(tmp_path / "a.parquet")
-    (gaussian,) = Policy.checked(load_strict(students_policy())).assume
+    (gaussian,) = gaussians_of(Policy.checked(load_strict(students_policy())))
     values = {name: table.column(name).to_numpy().astype(float) for name in gaussian.columns}
     for name, column in values.items():
         assert column.std() == pytest.approx(gaussian.sd_of(name), rel=5 / np.sqrt(2 * n))
@@ -58,7 +59,7 @@ def test_the_policy_is_the_issue_s() -> None:
     policy = Policy.checked(load_strict(students_policy()))
     assert (policy.rows, policy.epsilon) == (10_000, 1.0)
     assert policy.protect[0].within == 1000
-    tolerance = policy.assume[0].tolerance
+    tolerance = gaussians_of(policy)[0].tolerance
     assert (tolerance.mean, tolerance.sd, tolerance.slope) == (0.01, 0.02, 0.05)
 
 

@@ -79,7 +79,8 @@ def test_the_negation_of_a_condition_that_asks_for_missing_entries_is_not_known(
 def test_an_event_of_a_listed_column_needs_listed_values(tmp_path: Path) -> None:
     law = {"values": [0, 1], "probabilities": [0.5, 0.5]}
     stated = policy({"e": {"yes": law, "no": law}})
-    for k, (where, values) in enumerate((("e >= 1", [5.0, 0.0]), ("e = 1", [None, 0.0]))):
+    rows: list[tuple[str, list[float | None]]] = [("e >= 1", [5.0, 0.0]), ("e = 1", [None, 0.0])]
+    for k, (where, values) in enumerate(rows):
         with Session(table(values * 5), stated, ledger=tmp_path / f"{k}.ledger") as session, pytest.raises(DataError):
             session.release(f"count(*) filter (where {where})", "laplace")
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import attrpriv as ap
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
-from tests.end_to_end.material import assume, policy, write_policy
+from tests.end_to_end.material import assume, gaussians_of, policy, write_policy
 
 ROOT = Path(__file__).resolve().parents[3]
 TOLERANCE = {"mean": 0.01, "sd": 0.02, "slope": 0.05}
@@ -86,7 +86,7 @@ release: ["avg(weight)"]
 
 def test_the_design_s_example(tmp_path: Path) -> None:
     read = load(tmp_path, DESIGN)
-    (gaussian,) = read.assume
+    (gaussian,) = gaussians_of(read)
     assert gaussian.columns == ("weight", "income", "sat")
     assert gaussian.correlation_of("sat", "weight") == 0.1
     assert dict(read.bounds) == {"weight": (60, 400)}
@@ -118,21 +118,21 @@ def test_every_published_policy_loads(name: str, tmp_path: Path) -> None:
 def test_percent_numbers(tmp_path: Path) -> None:
     text = DESIGN.replace("weight~income: 0.3", "weight~income: 30%").replace("sd: 0.02", "sd: 2%").replace("1e-6", "0.0001%")
     read = load(tmp_path, text)
-    assert read.assume[0].correlation_of("weight", "income") == 0.3
-    assert read.assume[0].tolerance.sd == 0.02
+    assert gaussians_of(read)[0].correlation_of("weight", "income") == 0.3
+    assert gaussians_of(read)[0].tolerance.sd == 0.02
     assert read.delta == 1e-6
     assert read.digest == load(tmp_path, DESIGN).digest
 
 
 def test_a_finite_list_of_gaussians(tmp_path: Path) -> None:
     read = load(tmp_path, policy(assume=[assume(), assume(correlation={"weight~income": -0.9}, tolerance=0)]))
-    assert [gaussian.correlation_of("weight", "income") for gaussian in read.assume] == [0.3, -0.9]
-    assert read.assume[1].tolerance == ap.Tolerance(correlation=0.0)
+    assert [gaussian.correlation_of("weight", "income") for gaussian in gaussians_of(read)] == [0.3, -0.9]
+    assert gaussians_of(read)[1].tolerance == ap.Tolerance(correlation=0.0)
 
 
 def test_covariance_instead_of_sd_and_correlation(tmp_path: Path) -> None:
     covariance = {"weight~weight": 625, "income~income": 9e8, "income~weight": 225_000}
-    (gaussian,) = load(tmp_path, policy(assume=assume("sd", "correlation", covariance=covariance))).assume
+    (gaussian,) = gaussians_of(load(tmp_path, policy(assume=assume("sd", "correlation", covariance=covariance))))
     assert gaussian.sd_of("weight") == 25
     assert gaussian.correlation_of("weight", "income") == pytest.approx(0.3)
 

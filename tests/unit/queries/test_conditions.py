@@ -114,7 +114,7 @@ def test_which_columns_are_read() -> None:
 
 
 def test_a_category_is_named_as_it_is_written() -> None:
-    assert str(Written("a b", "x")) == '"a b" is \'x\''
+    assert str(Written("a b", "x")) == "\"a b\" is 'x'"
 
 
 # What SQL says. The engine's own SQL is the reference: the canonical text goes to DuckDB as it is.
