@@ -136,9 +136,8 @@ def parameter_kernel(counts: ParameterCounts, prior: Sequence[float], epsilon: f
     (0.1232, True)
     """
     if len(counts.weights) > MOST_SECRETS or counts.n + 1 > MOST_VALUES:
-        raise RefusedError(
-            f"optimal: solves problems of at most {MOST_SECRETS} values of the secret and {MOST_VALUES - 1} rows."
-        )
+        limits = f"at most {MOST_SECRETS} values of the secret and {MOST_VALUES - 1} rows"
+        raise RefusedError(f"optimal: solves problems of {limits}. Got {len(counts.weights)} and {counts.n:,}.")
     laws, left = _secret_laws(counts), (epsilon - _slack(counts.spread)) * (1 - 16 * UNIT)
     if not left > 0:
         raise UsageError(f"epsilon: {epsilon:g} is out of reach of the accuracy of the stated numbers.")

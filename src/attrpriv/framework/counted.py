@@ -21,7 +21,15 @@ def count_pairs(secret: Secret, n: int) -> CountPairs:
     low, high = _range(secret, n, scale)
     apart = high - low
     if secret.within is not None:
-        apart = min(apart, math.ceil(Fraction(repr(secret.within)) * scale))
+        reach = Fraction(repr(secret.within)) * scale
+        if scale != 1 and secret.within > 1:
+            raise QueryError(f"within: shares are at most 1 apart, as in 5%. Got {secret.within:g}.")
+        if reach < 1:
+            raise QueryError(
+                f"within: {secret.text} is made of whole rows, and no two counts of {n} rows are that close. Got "
+                f"{secret.within:g}; 1 row is {1 / scale:g}."
+            )
+        apart = min(apart, math.ceil(reach))
     if low > high:
         raise QueryError(f"{secret.text}: its range holds no whole count of {n} rows; widen it.")
     if not 0 <= low <= high <= n:

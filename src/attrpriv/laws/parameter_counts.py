@@ -167,13 +167,11 @@ def _state_tails(n: int, p: float) -> LogTails:
 
     if 0 < p < 1:
         return binomial_tails(n, p)
-    # All rows count, or none does.
-    below, above = np.zeros(n + 1), np.full(n + 1, -math.inf)
-    return (
-        LogTails(n, below, above, 0.0)
-        if p == 0
-        else LogTails(n, np.append(above[1:], 0.0), np.append(below[1:], -math.inf), 0.0)
-    )
+    # No row counts, or all do.
+    never, surely = np.full(n + 1, -math.inf), np.zeros(n + 1)
+    if p == 0:
+        return LogTails(n, surely, never, 0.0)
+    return LogTails(n, np.append(never[1:], 0.0), np.append(surely[1:], -math.inf), 0.0)
 
 
 def _mixed_tails(counts: ParameterCounts, row: tuple[float, ...], parts: list[LogTails]) -> LogTails:

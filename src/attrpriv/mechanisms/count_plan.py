@@ -132,6 +132,11 @@ def count_assumptions(found: Counted) -> tuple[str, ...]:
     problem = found.problem
     lines = ["rows are independent, and given its category a row adds to the statistic by the law that is stated: assumed"]
     lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{counts}" for counts in found.theta]
+    first = found.theta[0]
+    if first.prior and len(first.categories) > 2:
+        lines.append("where categories are taken together, rows fall into them by the stated prior")
+    if first.other is not None:
+        lines.append(f"rows of no named category, missing entries included, count as {first.other}, and follow its law")
     lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
     known = (
         f"the adversary knows at most {found.known} of the rows: of each its category, what it adds, or both"

@@ -77,7 +77,7 @@ def parameter_counted(problem: Problem) -> ParameterCounted:
         raise Refusal("tolerance: must be 0 for the law of the count; markov_quilt covers a tolerance.")
     query, reason = one_query(problem), None
     try:
-        column, event = _event(problem, query)
+        column, event = _event(problem, theta, query)
         tally = _tally(problem, theta, column, event)
         cases = [case for k, member in enumerate(theta) for case in _cases(problem, member, k, column, event)]
         return ParameterCounted(problem, theta, query, column, tally, tuple(cases))
@@ -86,7 +86,7 @@ def parameter_counted(problem: Problem) -> ParameterCounted:
     raise Refusal(reason)
 
 
-def _event(problem: Problem, query: Query) -> tuple[str, Condition]:
+def _event(problem: Problem, theta: Sequence[ParameterNetwork], query: Query) -> tuple[str, Condition]:
     """The column that is read, and which of its entries count."""
     if query.group_by is not None:
         raise QueryError("query: the joint law of a histogram is not covered; ask for one count.")
@@ -95,17 +95,16 @@ def _event(problem: Problem, query: Query) -> tuple[str, Condition]:
         read = columns_of(event)
         if len(read) != 1:
             raise QueryError(f"query: must be about one column. Got {', '.join(read)}.")
+        _require_plain(problem, theta, read[0])
         return read[0], event
     if query.where is not None:
         raise QueryError(f"query: {query.text} is not covered; ask without the filter, or for a count with it.")
+    _require_plain(problem, theta, query.column)
     return query.column, cell_condition(problem, query.column, 1, 1)
 
 
 def _tally(problem: Problem, theta: Sequence[ParameterNetwork], column: str, event: Condition) -> Tally:
-    values = {listed_values(member, column, boolean=_boolean(problem, column)) for member in theta}
-    if len(values) > 1:
-        raise QueryError(f"assume: every assumption of a list must give {column} the same values.")
-    (listed,) = values
+    listed = listed_values(theta[0], column, boolean=_boolean(problem, column))
     covering = tuple(str(cell_condition(problem, column, value, k)) for k, value in enumerate(listed))
     return Tally(
         cells=(TallyCell(name=str(event), where=str(event), value=1),),
@@ -122,7 +121,6 @@ def _boolean(problem: Problem, column: str) -> bool:
 
 
 def _cases(problem: Problem, member: ParameterNetwork, index: int, column: str, event: Condition) -> list[ParameterCase]:
-    _require_plain(problem, member, column)
     probabilities = event_probabilities(member, column, event, problem.bins, boolean=_boolean(problem, column))
     found = []
     for secret in problem.secrets:
@@ -136,9 +134,12 @@ def _cases(problem: Problem, member: ParameterNetwork, index: int, column: str, 
     return found
 
 
-def _require_plain(problem: Problem, member: ParameterNetwork, column: str) -> None:
+def _require_plain(problem: Problem, theta: Sequence[ParameterNetwork], column: str) -> None:
     """A bernoulli entry is 0 or 1: neither a text nor cut into bins. A sum adds up the entries themselves."""
-    bernoulli = member.attributes[column].family == "bernoulli"
+    values = {listed_values(member, column, boolean=_boolean(problem, column)) for member in theta}
+    if len(values) > 1:
+        raise QueryError(f"assume: every assumption of a list must give {column} the same values.")
+    bernoulli = theta[0].attributes[column].family == "bernoulli"
     if bernoulli and (column in problem.bins or problem.types.get(column) == "text"):
         raise QueryError(f"attributes.{column}: a bernoulli column has the entries 0 and 1, or false and true.")
     if not bernoulli and column in problem.columns:

@@ -98,8 +98,8 @@ def _noisy(found: ParameterCounted, mechanism: str, noise: Literal["laplace", "g
     problem, drawn = found.problem, noise if scale else "none"
     evidence = ParameterNoiseEvidence(event=found.event, checks=found.checks, noise=drawn, scale=scale)
     influence = max(parameter_influence(case.counts) for case in found.cases)
-    told = f"{influence:.6g}" if math.isfinite(influence) else "unbounded"
-    notes = (f"the parameter of {found.column} itself would tell {told} (influence).", *parameter_notes(found))
+    size = f"an influence of {influence:.6g}" if math.isfinite(influence) else "an unbounded influence"
+    notes = (f"the parameter of {found.column} itself has {size}; the count tells less.", *parameter_notes(found))
     exact = bool(problem.delta or not scale) or any(is_least_scale(c.counts, scale, problem.epsilon) for c in found.cases)
     assumes = parameter_assumptions(found)
     return tally_plan(found, mechanism, drawn, scale, evidence, _REFERENCE, assumes=assumes, notes=notes, exact=exact)

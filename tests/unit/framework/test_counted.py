@@ -64,7 +64,6 @@ def test_shares_against_enumeration(n: int, one: int, other: int) -> None:
     [
         (COUNT, 3.0, 10, 3),
         (COUNT, 2.5, 10, 3),
-        (COUNT, 0.1, 10, 1),
         (COUNT, 99.0, 10, 10),
         (SHARE, 0.07, 100, 7),
         (SHARE, 0.071, 100, 8),
@@ -72,6 +71,16 @@ def test_shares_against_enumeration(n: int, one: int, other: int) -> None:
 )
 def test_a_distance_is_rounded_up(secret: str, within: float, n: int, apart: int) -> None:
     assert pairs(secret, n, within=within) == CountPairs(n, 0, n, apart)
+
+
+@pytest.mark.parametrize(
+    ("secret", "within", "says"),
+    [(COUNT, 0.02, "no two counts"), (SHARE, 0.004, "no two counts"), (SHARE, 2.0, "at most 1 apart")],
+)
+def test_a_distance_that_no_two_counts_have_is_refused(secret: str, within: float, says: str) -> None:
+    """It would hide nothing, and look like a promise."""
+    with pytest.raises(QueryError, match=says):
+        pairs(secret, 100, within=within)
 
 
 def test_a_distance_within_a_range() -> None:

@@ -48,9 +48,9 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     passes: list[list[str]] = []
     real = session_module.scan
 
-    def counting(source: Any, reads: Any) -> Any:
+    def counting(source: Any, reads: Any, tally: Any = None) -> Any:
         passes.append([read.column for read in reads])
-        return real(source, reads)
+        return real(source, reads, tally)
 
     monkeypatch.setattr(session_module, "scan", counting)
     return passes
@@ -389,9 +389,9 @@ def test_no_value_exists_before_the_commit(tmp_path: Path, monkeypatch: pytest.M
     order: list[str] = []
     real_answers, real_commit = Plan.answers, Ledger.commit
 
-    def answers(plan: Any, averages: Any) -> Any:
+    def answers(plan: Any, averages: Any, counts: Any) -> Any:
         order.append("noise")
-        return real_answers(plan, averages)
+        return real_answers(plan, averages, counts)
 
     def commit(ledger: Ledger, **contents: Any) -> Any:
         order.append("commit")
