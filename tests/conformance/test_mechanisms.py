@@ -137,6 +137,16 @@ VALUES = {
 }
 
 
+def known_law() -> ParameterNetwork:
+    """A network over two parameters, and how the entries of a column follow from one of them."""
+    flip = ((0.7, 0.3), (0.3, 0.7))
+    nodes = {
+        "income": Node(states=("low", "high"), table=((0.5, 0.5),)),
+        "height": Node(states=("0.3", "0.5"), parents=("income",), table=flip),
+    }
+    return ParameterNetwork(network=Network(nodes=nodes), attributes={"height": {"family": "bernoulli"}}, tolerance=0)
+
+
 def network_problem(**changes: Any) -> Problem:
     """Statistics that hide a parameter of the population."""
     tolerance = changes.pop("tolerance", 0)
@@ -191,6 +201,13 @@ PROBLEMS: dict[str, Problem] = {
     "a parameter, averages": network_problem(queries=(Query("avg", "weight"), Query("sum", "height"), Query("count"))),
     "a parameter, a histogram": network_problem(queries=(Query("count", group_by="height"),)),
     "a parameter, single persons too": network_problem(individuals=1.0),
+    "a parameter, the law of the count known": network_problem(
+        queries=(Query("count", where="height = 1"), Query("count")),
+        theta=(known_law(),),
+        epsilon=0.2,
+        n=30,
+        bins={},
+    ),
     "groups": groups_problem(),
     "groups, exact moments": groups_problem(tolerance=0),
     "groups, several averages": groups_problem(
