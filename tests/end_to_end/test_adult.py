@@ -68,6 +68,7 @@ def check(adult: load.Adult, **size: int) -> None:
         assert abs(before.accuracy - after.accuracy) < MOST_LOSS, (before, after)
 
 
+@pytest.mark.slow
 def test_a_view_that_keeps_a_fraction_of_the_rows_is_caught(adult: load.Adult) -> None:
     """The mutant: as many rows as the view keeps, but how many of them are women is left to chance."""
     generator = np.random.default_rng()

@@ -53,9 +53,7 @@ Laws = Annotated[
 ]
 Matrices = Annotated[
     tuple[Matrix, ...],
-    BeforeValidator(
-        _listed(2, "a matrix, one row a state"), json_schema_input_type=Matrix | tuple[Matrix, ...]
-    ),
+    BeforeValidator(_listed(2, "a matrix, one row a state"), json_schema_input_type=Matrix | tuple[Matrix, ...]),
     PlainSerializer(_shortest, return_type=Any),
 ]
 

@@ -169,7 +169,7 @@ def _answers(released: Release) -> Table:
         for value in answered.values:
             name = answered.query.text if value.group is None else f"{answered.query.text}: {value.group}"
             low, high = value.interval(0.95)
-            scale = (high - low) / 4
+            scale = released.plan.noise_of(answered.query).scale or value.spread.reach(0.95) / 1.96
             interval = f"{answer(low, scale)} to {answer(high, scale)}"
             table.add_row(escape(name), f"[bold]{answer(value.value, scale)}[/bold]", interval, released.plan.mechanism)
     return table
