@@ -47,6 +47,10 @@ def _read_tolerance(value: object) -> object:
     )
 
 
+# Of a product and a difference of correlations.
+_ROUNDING = 16 * 2.0**-52
+
+
 class Hierarchy(Assumption):
     """Populations' means are jointly normal; rows are independent and normal around them, columns independent.
 
@@ -136,6 +140,8 @@ class Hierarchy(Assumption):
         left = self.correlation_matrix(columns) - np.outer(seen, seen)
         # 1 - r^2 without the cancellation that r near one brings.
         np.fill_diagonal(left, [(1 - r) * (1 + r) for r in seen])
+        if len(columns) > 1:
+            left = _surely(left)
         sds = np.array([self.between_sd[column] for column in columns])
         rows = np.array([self.within_sd[column] ** 2 / n for column in columns])
         spread: Matrix = left * np.outer(sds, sds) + np.diag(rows)
@@ -146,3 +152,20 @@ class Hierarchy(Assumption):
             f"populations' means of {', '.join(self.columns)} jointly normal, rows independent and normal around them, columns "
             "independent given them; tolerance 0: every stated number is taken as exact"
         )
+
+
+def _surely(left: Matrix) -> Matrix:
+    """A matrix that is surely below what a rounded difference of correlations stands for.
+
+    Off the diagonal it is rounded as its parts are, near one, so that as much is taken from every direction. Where nothing sure
+    is left, nothing is credited; a column that the hidden one determines has nothing to begin with.
+    """
+    import numpy as np
+
+    open_ = np.diag(left) > 0
+    slack = len(left) * _ROUNDING
+    inner = left[np.ix_(open_, open_)] - np.eye(int(open_.sum())) * slack
+    found = np.zeros_like(left)
+    if inner.size and np.linalg.eigvalsh(inner)[0] >= slack:
+        found[np.ix_(open_, open_)] = inner
+    return found

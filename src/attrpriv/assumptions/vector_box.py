@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Interval = tuple[float, float]
 
+# Of a covariance, a product of a few numbers.
+_ROUNDING = 16 * 2.0**-52
+
 
 @dataclass(frozen=True)
 class VectorBox:
@@ -122,4 +125,7 @@ def _residual(
         shared = _combined(gaussian, {column: 1.0}, secret)
         explained.append([b * s for b in beta for s in shared])
     options = [(low - max(taken), high - min(taken)) for taken in explained]
-    return min(options, key=lambda ends: ends[1] - ends[0])
+    # Where nearly all is explained, the difference is smaller than the rounding of what it is taken of.
+    rounding = _ROUNDING * (max(abs(low), abs(high)) + max(abs(x) for taken in explained for x in taken))
+    least, most = min(options, key=lambda ends: ends[1] - ends[0])
+    return least - rounding, most + rounding

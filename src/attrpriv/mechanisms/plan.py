@@ -24,6 +24,7 @@ from attrpriv.guarantee import (
     GroupVectorEvidence,
     Guarantee,
     HierarchyEvidence,
+    LaplaceEvidence,
     QuiltEvidence,
 )
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread
@@ -205,6 +206,7 @@ class Plan(FrozenModel):
         covered.append(self.clamp is None or len(self.columns) == 1)
         for part in self.columns:
             covered.append(part.noise.kind != "laplace" or part.clip is not None)
+            covered.append(_clipped_enough(part, evidence))
             if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
                 wanted = 0.0 if rows is None else next((t.scale for t in rows.terms if t.column == part.column), math.nan)
                 covered.append(part.noise.individuals == wanted)
@@ -273,6 +275,19 @@ class Plan(FrozenModel):
             expected = "known once the view is read" if error.rmse is None else f"{error.rmse:.6g} (rmse)"
             lines.append(f"{query.text}: {noise.kind} noise {noise.scale:.6g}, expected error {expected}")
         return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"note: {note}" for note in self.notes)])
+
+
+def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:
+    """Whether rows are clipped at least as tightly as the noise was scaled for."""
+    if part.clip is None:
+        return True
+    widths: list[float] = []
+    if isinstance(evidence, LaplaceEvidence):
+        widths = [term.sensitivity for term in evidence.terms if term.column == part.column]
+    elif isinstance(evidence, QuiltEvidence):
+        widths = [term.sensitivity for term in evidence.terms if term.name == part.column and term.sensitivity is not None]
+    width = Fraction(part.clip[1]) - Fraction(part.clip[0])
+    return all(width <= Fraction(allowed) * (1 + Fraction(1, 10**12)) for allowed in widths)
 
 
 def _exact(statistic: float | Fraction) -> Fraction:

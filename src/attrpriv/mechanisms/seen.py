@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 MOST_CORNERS = 256
+_SOLVED = 1e-9
 # Shifts, residual, and whether the signs of the shifts stand for any other signs too.
 Case = tuple["Matrix", "Matrix", bool]
 
@@ -119,8 +120,10 @@ def _joint(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
     import numpy as np
 
     gamma, residual, explained = _regression(gaussian, problem.columns, secret)
-    credited = _credited(residual - (2 * off + off**2) * explained)
-    return [(gamma @ np.array(steps) * (1 + off), credited, False) for steps in secret.joint_steps(problem.n)]
+    # The regression is solved in floats; what that can be off, for matrices this far from singular, is not credited.
+    slack = _SOLVED * np.diag(np.diag(residual + explained))
+    credited = _credited(residual - slack - (2 * off + off**2) * explained)
+    return [(gamma @ np.array(steps) * (1 + off) * (1 + _SOLVED), credited, False) for steps in secret.joint_steps(problem.n)]
 
 
 def _regression(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> tuple[Matrix, Matrix, Matrix]:
@@ -137,7 +140,7 @@ def _regression(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> t
     hidden = np.array([[dict(form.coefficients).get(name, 0.0) for name in names] for form in secret.forms])
     spread = hidden @ covariance @ hidden.T
     unit = np.sqrt(np.diag(spread))
-    if not (unit > 0).all() or np.linalg.cond(spread / np.outer(unit, unit)) > 1e12:
+    if not (unit > 0).all() or np.linalg.cond(spread / np.outer(unit, unit)) > 1e6:
         raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
     gamma = chosen @ covariance @ hidden.T @ np.linalg.inv(spread)
     explained = gamma @ hidden @ covariance @ chosen.T
