@@ -19,15 +19,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Entry, Ledger
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.tally import TallyRead
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
-from attrpriv.errors import DataError, PolicyError, QueryError, UsageError
+from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
+from attrpriv.guarantee import WeightsEvidence
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.mechanisms.accuracy import Measure
+from attrpriv.mechanisms.accuracy_first import plan_for_error
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
@@ -41,6 +45,13 @@ if TYPE_CHECKING:
     from attrpriv.framework import Problem
 
 Queries = str | Query | Sequence[str | Query]
+
+# Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
+FAILED = (
+    "calibrated_weights: no weights of the planned length give the sensitive columns their target. Nothing is answered, and "
+    "that is recorded: a second release of this table will be refused. By the assumption this happens with a probability of at "
+    "most delta; where the assumption is wrong, it may be likely."
+)
 
 
 class Session:
@@ -83,19 +94,47 @@ class Session:
         _require_columns(asked, self.policy, types)
         return self.policy.problem(asked, n, types)
 
-    def rank(self, queries: Queries | None = None) -> Ranking:
-        """Every mechanism side by side. Reads no row."""
-        return rank(self.problem(queries))
+    def rank(
+        self,
+        queries: Queries | None = None,
+        by: Measure = "rmse",
+        *,
+        mechanism: str = "auto",
+        error: float | None = None,
+    ) -> Ranking:
+        """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row."""
+        problem = self.problem(queries)
+        if error is None:
+            return rank(problem, by, mechanism)
+        found = plan_for_error(problem, error, mechanism, by)
+        # A view keeps epsilon 0 whatever the budget is; the others are shown at the policy's own then.
+        budget = found.epsilon or problem.epsilon
+        return rank(problem.model_copy(update={"epsilon": budget}), by, found.mechanism)
 
-    def plan(self, queries: Queries | None = None, mechanism: str = "auto") -> Plan:
-        """How these queries would be answered. Reads no row."""
-        return plan_problem(self.problem(queries), mechanism)
+    def plan(
+        self,
+        queries: Queries | None = None,
+        mechanism: str = "auto",
+        *,
+        by: Measure = "rmse",
+        error: float | None = None,
+    ) -> Plan:
+        """How these queries would be answered; with `error`, at the least epsilon that reaches it. Reads no row."""
+        problem = self.problem(queries)
+        return plan_problem(problem, mechanism, by) if error is None else plan_for_error(problem, error, mechanism, by)
 
-    def release(self, queries: Queries | None = None, mechanism: str = "auto") -> Release:
+    def release(
+        self,
+        queries: Queries | None = None,
+        mechanism: str = "auto",
+        *,
+        by: Measure = "rmse",
+        error: float | None = None,
+    ) -> Release:
         """Answer the queries together: once with noise, or as often as wished from a view."""
         self._require_same_process()
         ledger = Ledger(self._require_ledger())
-        plan = self._plan_on(ledger, queries, mechanism)
+        plan = self._plan_on(ledger, queries, mechanism, by, error)
         self._open()  # the table must be there, even for an answer that reads no row
         outcome = self._answer(ledger, plan)
         if isinstance(outcome, Release):
@@ -130,14 +169,16 @@ class Session:
         self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, known=self._rows)
         return self._rows
 
-    def _plan_on(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Plan:
+    def _plan_on(
+        self, ledger: Ledger, queries: Queries | None, mechanism: str, by: Measure = "rmse", error: float | None = None
+    ) -> Plan:
         """The plan that fits what the ledger already holds; a refusal before any row is read."""
         entries = ledger.entries()
         if entries and entries[0].kind == "view" and mechanism == "auto":
             mechanism = "subsample"
         if mechanism not in ("auto", "subsample"):
             ledger.refuse("release")
-        plan = self.plan(queries, mechanism)
+        plan = self.plan(queries, mechanism, by=by, error=error)
         if plan.view is None or not entries:
             ledger.refuse("release" if plan.view is None else "view")
         else:
@@ -151,6 +192,8 @@ class Session:
             return None
         if entries[0].kind == "view":
             return "the ledger holds a view of this table: queries are answered from it."
+        if entries[0].kind == "failure":
+            return "the ledger holds a release of this table that failed: a second one will be refused."
         return "the ledger holds a release of this table already: a second one will be refused."
 
     def recorded(self) -> tuple[Entry, ...]:
@@ -166,6 +209,12 @@ class Session:
             self._require_other_records()
             if plan.tally is not None:
                 answers = tallied_answers(plan, self._tallied(plan, plan.tally))
+            elif plan.weights is not None:
+                values = self._weighted(plan, plan.weights)
+                if values is None:
+                    self._record_failure(ledger, plan)
+                    return RefusedError(FAILED)
+                answers = noisy_answers(plan, values)
             elif plan.view is None:
                 answers = noisy_answers(plan, plan.answers(*self._averages(plan)))
             else:
@@ -183,6 +232,19 @@ class Session:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
 
+    def _weighted(self, plan: Plan, weights: WeightsEvidence) -> tuple[float, ...] | None:
+        """Weighted averages, from one pass; None where the weights do not exist."""
+        reads = [GramRead(one.column, one.centre, one.step, one.fill) for one in (*weights.sensitive, *weights.columns)]
+        found = gram(self._open(), reads)
+        if found.rows != plan.n:
+            raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+        return plan.weighted(found.rows, found.sums, found.products)
+
+    def _record_failure(self, ledger: Ledger, plan: Plan) -> None:
+        """That nothing could be answered is what this call tells, so it is recorded before it is told."""
+        entries = plan.entries(chosen=True)
+        ledger.commit(kind="failure", time=self._time(), policy_digest=plan.policy_digest, plan=entries, answers=[])
+
     def _require_other_records(self) -> None:
         """An assumption must not have been fitted on this very table."""
         for assumed in self.policy.assume:
@@ -197,7 +259,7 @@ class Session:
         if not counted and all(part.centre is not None for part in plan.columns):
             return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
         reads = [ColumnRead(part.column, part.fill, part.clip) for part in plan.columns]
-        reads += [] if plan.clamp is None else [ColumnRead(plan.clamp.column, plan.clamp.fill)]
+        reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
         tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
         found = scan(self._open(), reads, tally)
         if found.rows != plan.n:

@@ -126,13 +126,13 @@ BAD: dict[str, Bad] = {
     ),
     "text late in a CSV column": Bad(
         policy("resolution", data="s.csv", rows=30_001),
-        ("data: the engine could not read the table. Columns read: weight.",),
+        ("data: the engine could not read the table. Columns read: weight, income.",),
         ("release",),
         raw(LONG_CSV.encode() + b"heavy,60000\n", "s.csv"),
     ),
     "a field too many late in a CSV": Bad(
         policy("resolution", data="s.csv", rows=30_001),
-        ("data: the engine could not read the table. Columns read: weight.",),
+        ("data: the engine could not read the table. Columns read: weight, income.",),
         ("release",),
         raw(LONG_CSV.encode() + b"150,60000,1\n", "s.csv"),
     ),

@@ -65,7 +65,7 @@ def drawn(found: Plan, a: float, seed: int, draw: int = 1_200) -> list[float]:
 def law(found: Plan, a: float, double: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     clamp = found.clamp
     assert clamp is not None
-    release = Release(clamp.slope, double * clamp.reach, double * clamp.reach, clamp.mask, found.noise.scale)
+    release = Release(clamp.slopes[0][0], double * clamp.reach, double * clamp.reach, clamp.reads[0].mask, found.noise.scale)
     grid = np.linspace(-40, 40, 40_001)
     return grid, np.cumsum(release.density(TWIN, a, grid)) * (grid[1] - grid[0])
 
@@ -101,7 +101,7 @@ def test_intervals_hold_their_level_over_populations() -> None:
 # Two totals of the sensitive column for which what is taken back differs by half a step of the lattice of weights.
 CLAMP = planned().clamp
 assert CLAMP is not None
-SLOPE, CENTRE, REACH = Fraction(CLAMP.slope), Fraction(CLAMP.centre), Fraction(CLAMP.reach)
+SLOPE, CENTRE, REACH = Fraction(CLAMP.slopes[0][0]), Fraction(CLAMP.reads[0].centre), Fraction(CLAMP.reach)
 LOW = Fraction(75_000)
 HIGH = LOW + Fraction(round(Fraction(1, 2) / SLOPE), N)
 

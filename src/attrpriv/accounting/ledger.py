@@ -3,6 +3,8 @@
 What must never change:
 - One ledger allows one release call, of any number of queries together. Guarantees for single releases do not add up:
   two answers that are harmless alone can reveal the secret together.
+- A release whose weights failed is recorded too, without an answer, and spends the ledger as any other: that it failed
+  is what it told.
 - Or it holds one secret-free view, drawn once, and any number of answers computed from it. The two are never mixed.
 - `commit` returns only after the entry is on the disk, so a caller that shows the value afterwards can never show one
   that the ledger does not know. After a crash, or when processes race on a full disk, it may know an answer that nobody
@@ -47,14 +49,16 @@ _SCHEMA = (
 _ONE_COMMIT_AT_A_TIME = threading.Lock()
 
 T = TypeVar("T")
-Kind = Literal["release", "view", "answer"]
-_KINDS: tuple[Kind, ...] = ("release", "view", "answer")
+Kind = Literal["release", "failure", "view", "answer"]
+_KINDS: tuple[Kind, ...] = ("release", "failure", "view", "answer")
+# What reads the table once and for all.
+_SPENDS = ("release", "failure")
 _VIEW_STATE = "view"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A release call, a view, or an answer from it. `plan` and `answers` are JSON values; `digest` covers all other fields."""
+    """A release call or its failure, a view, or an answer. `plan` and `answers` are JSON; `digest` covers all other fields."""
 
     number: int
     kind: Kind
@@ -113,9 +117,9 @@ def _require_allowed(path: Path, entries: tuple[Entry, ...], kind: Kind) -> None
             raise RefusedError(f"{_name(path)}: holds no view to answer from. Draw it first.")
         return
     first = entries[0].kind
-    if first == "release":
-        raise _spent(path) if kind == "release" else _mixed(path, "a release with noise", "a view of the same table")
-    if kind == "release":
+    if first in _SPENDS:
+        raise _spent(path) if kind in _SPENDS else _mixed(path, "a release with noise", "a view of the same table")
+    if kind in _SPENDS:
         raise _mixed(path, "a view", "a release with noise")
     if kind == "view":
         raise RefusedError(f"{_name(path)}: holds the view of this table, which is never drawn again. Use the recorded one.")

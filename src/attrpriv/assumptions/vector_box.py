@@ -70,6 +70,18 @@ def is_itself(query: str, secret: Mapping[str, float]) -> bool:
     return len(secret) == 1 and query in secret
 
 
+def covariance_floor(gaussian: Gaussian, columns: Sequence[str], sign: float) -> Matrix:
+    """A matrix that a row's covariance is never below (`sign` -1), or never above (+1), in the semidefinite order."""
+    import numpy as np
+
+    low, high = (np.array([[_covariance(gaussian, a, b)[end] for b in columns] for a in columns]) for end in (0, 1))
+    radius = (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    # In units of the sds, so that a wide column does not blur a narrow one.
+    unit = np.sqrt(np.diag(high))
+    rows = (radius / np.outer(unit, unit)).sum(axis=1)
+    return np.asarray((low + high) / 2 + sign * np.diag(rows * unit**2))
+
+
 def _covariance(gaussian: Gaussian, first: str, second: str) -> Interval:
     a, b = gaussian.sd_range(first), gaussian.sd_range(second)
     if first == second:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Literal
 from attrpriv.calibration.gaussian import gaussian_mu
 from attrpriv.calibration.least_trace import least_trace, positive_part
 from attrpriv.divergences import gaussian_delta_upper
+from attrpriv.divergences.group_vector_clamp import whitened
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.groups_vector import Rows, VectorCase
 
@@ -147,15 +148,10 @@ def vector_delta_upper(
 
 def _whitened(total: Matrix) -> tuple[Matrix, float]:
     """W with W total W' = 1, and how far rounding may have moved anything that it is applied to, relatively."""
-    import numpy as np
-
-    unit = np.sqrt(np.diag(total))
-    if not (np.isfinite(total).all() and (unit > 0).all()):
-        raise RefusedError("columns: every average must have some spread.")
-    values, vectors = np.linalg.eigh(total / np.outer(unit, unit))
-    if not values[0] > 1e-13 * len(unit):
-        raise RefusedError("columns: the averages determine each other. Leave one of them out.")
-    return (vectors / np.sqrt(values)).T / unit, 64 * len(unit) ** 2 * 2.0**-52 / float(values[0])
+    found = whitened(total)
+    if found is None:
+        raise RefusedError("columns: the averages determine each other, or one has no spread. Leave one of them out.")
+    return found
 
 
 def least_group_covariance(case: VectorCase, epsilon: float, delta: float, floors: Sequence[float]) -> VectorNoise:

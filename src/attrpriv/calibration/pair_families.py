@@ -28,7 +28,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Protocol
 
 from attrpriv.divergences import lattice_delta_upper
@@ -145,14 +145,10 @@ class WholeNumbers:
     records: RecordLaws
     counts: CountPairs
 
-    @cached_property
+    @property
     def all_laws(self) -> Sequence[LatticeLaw]:
         """The law of F for every count in the range."""
-        member, rest = ([low for low, _ in law] for law in (self.records.member, self.records.rest))
-        return [
-            record_sum(self.records.values, member, a, rest, self.counts.n - a, tail=TAIL)
-            for a in range(self.counts.low, self.counts.high + 1)
-        ]
+        return _record_laws(self.records, self.counts)
 
     def laws(self, block: Block) -> tuple[LatticeLaw, LatticeLaw]:
         return self.all_laws[block[0]], self.all_laws[block[1]]
@@ -165,6 +161,14 @@ class WholeNumbers:
         _require_work(len(noisy), max(len(law.masses) for law in noisy))
         found = all_pairs_delta(noisy, epsilon, apart=self.counts.apart)
         return Worst(found.upper, found.pair, found.upper)
+
+
+@lru_cache(maxsize=4)  # a plan looks at them once to find its noise, and once more to check it
+def _record_laws(records: RecordLaws, counts: CountPairs) -> tuple[LatticeLaw, ...]:
+    member, rest = ([low for low, _ in law] for law in (records.member, records.rest))
+    return tuple(
+        record_sum(records.values, member, a, rest, counts.n - a, tail=TAIL) for a in range(counts.low, counts.high + 1)
+    )
 
 
 def noisy_delta(laws: tuple[LatticeLaw, LatticeLaw], noise: LatticeLaw, epsilon: float) -> float:

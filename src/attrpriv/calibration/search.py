@@ -12,6 +12,8 @@ from collections.abc import Callable
 from attrpriv.errors import UsageError
 
 _STEPS = 2000
+# e to this power is near the end of the floats; a promise at such an epsilon says nothing.
+_LARGEST_EPSILON = 500.0
 
 
 def largest_private(is_private: Callable[[float], bool], start: float = 1.0) -> float:
@@ -46,3 +48,47 @@ def _above(is_private: Callable[[float], bool], low: float) -> float:
         if not math.isfinite(value):
             raise UsageError("calibration: every value is private; there is no threshold to find.")
     return value
+
+
+def least_epsilon(reached: Callable[[float], float], delta: float, *, start: float = 1.0, close: float = 1e-3) -> float:
+    """An epsilon with reached(epsilon) <= delta, at most a share `close` above the least one; infinite where none is found.
+
+    `reached` should fall with epsilon. Its logarithm is nearly a line, so that few values of it are asked for.
+
+    >>> round(least_epsilon(lambda epsilon: math.exp(-8 * epsilon), 1e-6, close=1e-6), 4)
+    1.7269
+    """
+    low, at_low = 0.0, math.nan
+    high = start if math.isfinite(start) and start > 0 else 1.0
+    at_high = reached(high)
+    while not at_high <= delta:
+        low, at_low, high = high, at_high, 2 * high
+        if high > _LARGEST_EPSILON:
+            return math.inf
+        at_high = reached(high)
+    if low == 0.0:
+        at_low = reached(0.0)
+        if at_low <= delta:
+            return 0.0
+    for _ in range(_STEPS):
+        if high - low <= close * high:
+            break
+        middle = _between(low, high, at_low, at_high, delta, close)
+        found = reached(middle)
+        if found <= delta:
+            high, at_high = middle, found
+        else:
+            low, at_low = middle, found
+    return high
+
+
+def _between(low: float, high: float, at_low: float, at_high: float, delta: float, close: float) -> float:
+    """Where the line through both logarithms meets delta, a little above it; the middle where there is no such line."""
+    width = high - low
+    if not (at_high > 0 and math.isfinite(at_low) and at_low > at_high and delta > 0):
+        return low + width / 2
+    share = math.log(at_low / delta) / math.log(at_low / at_high)
+    guess = low + width * share
+    # On the private side if the line is right, so that the next guess can close in from below.
+    guess = guess + close * high / 4 if guess + close * high / 4 < high else guess - close * high / 2
+    return min(max(guess, low + width / 20), high - width / 20)

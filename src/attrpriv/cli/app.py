@@ -37,6 +37,10 @@ QueryTexts = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
+By = Annotated[str, typer.Option("--by", help="What auto compares: rmse, mean_absolute or alpha95 (the 95% bound).")]
+WantedError = Annotated[
+    float | None, typer.Option("--error", help="The least epsilon, up to the policy's, that reaches this error.")
+]
 
 
 def clock() -> datetime:
@@ -173,31 +177,47 @@ def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fals
 
 
 @app.command()
-def plan(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
+def plan(
+    policy: PolicyFile,
+    queries: QueryTexts = None,
+    mechanism: Mechanism = "auto",
+    by: By = "rmse",
+    error: WantedError = None,
+    as_json: AsJson = False,
+) -> None:
     """Mechanisms side by side, with their expected error. Reads no row."""
+    from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
     with guarded(as_json):
         session = Session(policy=policy)
-        ranking = session.rank(queries or None)
+        ranking = session.rank(queries or None, measure(by), mechanism=mechanism, error=error)
         if as_json:
             _print_json(ranking.entries())
         else:
-            render.show_ranking(ranking, session.ledger_note())
+            render.show_ranking(ranking, session.ledger_note(), error)
         if ranking.chosen is None:
-            error = ranking.error()
-            render.complain(str(error))
-            raise typer.Exit(error.exit_code)
+            refusal = ranking.error()
+            render.complain(str(refusal))
+            raise typer.Exit(refusal.exit_code)
 
 
 @app.command()
-def release(policy: PolicyFile, queries: QueryTexts = None, mechanism: Mechanism = "auto", as_json: AsJson = False) -> None:
+def release(
+    policy: PolicyFile,
+    queries: QueryTexts = None,
+    mechanism: Mechanism = "auto",
+    by: By = "rmse",
+    error: WantedError = None,
+    as_json: AsJson = False,
+) -> None:
     """Answer the queries, together and once, and record it in the ledger."""
+    from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         with render.working("reading the table once"):
-            released = session.release(queries or None, mechanism)
+            released = session.release(queries or None, mechanism, by=measure(by), error=error)
         with showing(released.entry.number):
             if as_json:
                 _print_json(released.to_json())

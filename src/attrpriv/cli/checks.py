@@ -46,5 +46,5 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
         held = session.ledger_note()
     if ranking.chosen is None:
         return Check(policy, None, ranking.error(), ())
-    extra = [line for line in (advice(ranking), held) if line is not None]
-    return Check(policy, ranking.chosen, None, (*ranking.chosen.notes, *extra))
+    extra = [*ranking.chosen.warnings, *(line for line in (advice(ranking), held) if line is not None)]
+    return Check(policy, ranking.chosen, None, (*ranking.chosen.remarks, *extra))

@@ -143,7 +143,7 @@ def _answered(session: Session, queries: Sequence[str] | None) -> tuple[tuple[st
         return (str(ranking.error()),), ()
     lines = [_answer_line(ranking.chosen, k) for k in range(len(ranking.chosen.queries))]
     told = advice(ranking)
-    return (*lines, *ranking.chosen.notes), (() if told is None else (told[0].upper() + told[1:],))
+    return (*lines, *ranking.chosen.remarks, *ranking.chosen.warnings), (() if told is None else (told[0].upper() + told[1:],))
 
 
 def _answer_line(plan: Plan, k: int) -> str:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
+from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.advice import advice
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.registry import Ranking
@@ -112,44 +113,62 @@ def _notes(shown: Console, notes: tuple[str, ...]) -> None:
         shown.print(f"[dim]-[/dim] {escape(note)}")
 
 
-def show_ranking(ranking: Ranking, ledger_note: str | None) -> None:
-    """All mechanisms side by side, the chosen one marked."""
+def show_ranking(ranking: Ranking, ledger_note: str | None, error: float | None = None) -> None:
+    """All mechanisms side by side, the chosen one marked; `error`: what was asked for, and now decides epsilon."""
     shown = console()
     problem = ranking.problem
     for secret in problem.secrets:
         shown.print(f"hide   {escape(str(secret))}")
-    shown.print(f"budget epsilon {problem.epsilon:g}, delta {problem.delta:g}, n = {problem.n:,}\n")
+    budget = "budget" if error is None else f"enough for an error ({ranking.by}) of {error:g}:"
+    shown.print(f"{budget} epsilon {problem.epsilon:.6g}, delta {problem.delta:g}, n = {problem.n:,}\n")
     for query in problem.queries if ranking.plans else ():
         shown.print(_mechanisms(ranking, query))
         shown.print()
-    for name, refusal in ranking.refused.items():
-        shown.print(f"[yellow]{name}[/yellow] refused: {escape(refusal.reason)}")
+    for reason, names in ranking.reasons.items():
+        shown.print(f"[yellow]{', '.join(names)}[/yellow] refused: {escape(reason)}")
+    if ranking.elsewhere:
+        shown.print(f"[yellow]for other assumptions[/yellow]: {escape(ranking.others)}.")
     if ranking.chosen is not None:
-        _notes(shown, ranking.chosen.notes)
+        _notes(shown, ranking.chosen.remarks)
         if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
             _notes(shown, ("subsample: its error is from the statistic at a public composition, not from the table's own.",))
         told = advice(ranking)
-        if told is not None:
-            shown.print(f"[yellow]warning[/yellow] {escape(told)}")
+        warn(shown, (*ranking.chosen.warnings, *([] if told is None else [told])))
         if ledger_note is not None:
             shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
         shown.print(f"\nchosen: [bold green]{ranking.chosen.mechanism}[/bold green]; nothing has been read or released.")
 
 
+def warn(shown: Console, lines: Sequence[str]) -> None:
+    """What must not be missed: a line each."""
+    for line in lines:
+        shown.print(f"[yellow]warning[/yellow] {escape(line)}")
+
+
 def _mechanisms(ranking: Ranking, query: Query) -> Table:
-    table = _table(escape(query.text), "noise", "expected error", "within 95% of the time", "guarantee")
-    for plan in ranking.plans:
-        style = "green" if plan is ranking.chosen else ""
-        table.add_row(plan.mechanism, *_numbers(plan, query), plan.guarantee.kind, style=style)
+    mean = "mean absolute error" if ranking.by == "mean_absolute" else "expected error"
+    table = _table(escape(query.text), "noise", mean, "within 95% of the time", "guarantee")
+    rows = [_row(plan, query, ranking.by) for plan in ranking.plans]
+    for plan, row in zip(ranking.plans, rows, strict=True):
+        table.add_row(*row, style="green" if plan is ranking.chosen else "")
+    for column, cells in zip(table.columns, zip(*rows, strict=True), strict=True):
+        header = str(column.header).split() if column is not table.columns[0] else []
+        column.min_width = max(len(word) for text in cells for word in [*text.split(), *header])  # no name or number is broken
     return table
 
 
-def _numbers(plan: Plan, query: Query) -> tuple[str, str, str]:
+def _row(plan: Plan, query: Query, by: Measure) -> tuple[str, ...]:
+    name = "constant (baseline)" if plan.mechanism == "constant" else plan.mechanism
+    return name, *_numbers(plan, query, by), plan.guarantee.kind
+
+
+def _numbers(plan: Plan, query: Query, by: Measure = "rmse") -> tuple[str, str, str]:
     noise, error = plan.noise_of(query), plan.error_of(query)
     kind = noise.kind if noise.kind in ("none", "kernel") else f"{noise.kind} {number(noise.scale)}"
-    if error.rmse is None or error.alpha95 is None:
+    mean = error.mean_absolute if by == "mean_absolute" else error.rmse
+    if mean is None or error.alpha95 is None:
         return kind, "known once read", "known once read"
-    return kind, number(error.rmse), f"+-{number(error.alpha95)}"
+    return kind, number(mean), f"+-{number(error.alpha95)}"
 
 
 def show_release(released: Release) -> None:
@@ -158,7 +177,8 @@ def show_release(released: Release) -> None:
     shown.print(_answers(released))
     shown.print()
     _promise(shown, released.plan)
-    _notes(shown, released.plan.notes if released.plan.view is not None else ())
+    _notes(shown, released.plan.remarks if released.plan.view is not None else ())
+    warn(shown, released.plan.warnings)
     shown.print(f"recorded as entry {released.entry.number}, digest {released.entry.digest[:16]}, {released.entry.time}")
 
 
@@ -226,6 +246,8 @@ def show_ledger(entries: Sequence[Entry]) -> None:
     for entry in entries:
         if entry.kind == "view":
             table.add_row(str(entry.number), "the view was drawn", "", entry.time)
+        if entry.kind == "failure":
+            table.add_row(str(entry.number), "a release that failed", "nothing", entry.time)
         for answered in entry.answers:
             for value in answered.get("groups", [answered]):
                 name = answered["query"] if "group" not in value else f"{answered['query']}: {value['group']}"

@@ -103,6 +103,21 @@ class ChainInfluence:
             found[kinds == kind] = self._table(self._kinds[kind].tobytes(), w)[:w][kinds == kind]
         return np.asarray(own + found)
 
+    def own(self, node: int) -> NDArray[np.float64]:
+        """D_i(s, t) for each pair (s, t); IMPOSSIBLE where X_i cannot have one of the two states."""
+        import numpy as np
+
+        return np.asarray(self._own[self._row(node)])
+
+    def backwards(self, w: int) -> NDArray[np.float64]:
+        """M_m(t, s) for each pair (s, t) and m = 1, ..., w, whatever the earlier entry is."""
+        import numpy as np
+
+        k = self.chain.states
+        places = np.zeros((k, k), dtype=np.int64)
+        places[self._s, self._t] = np.arange(len(self._s))
+        return self._table(np.ones(k, dtype=bool).tobytes(), w)[:, places[self._t, self._s]]
+
     def possible(self, node: int, *, settled: bool = False) -> NDArray[np.bool_]:
         """The pairs (s, t) of states that X_i can have."""
         import numpy as np

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from attrpriv.errors import QueryError
@@ -55,6 +56,7 @@ class Cell:
     high: int
 
 
+@lru_cache(maxsize=256)  # a secret is asked for its kind a hundred times while a plan is made
 def parse_composition(text: str) -> Composition | None:
     """Read `count(...)`, `share(...)` or `distribution(...)`; None if it is some other secret.
 

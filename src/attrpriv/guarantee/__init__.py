@@ -5,10 +5,12 @@ A certificate is self-contained: `verify` recomputes the promise from the number
 anywhere fails the check, and nothing in a certificate depends on the table's values.
 """
 
+from attrpriv.guarantee.calibrated_weights import WeightedColumn, WeightsCheck, WeightsEvidence
 from attrpriv.guarantee.certificate import Certificate, Guarantee
 from attrpriv.guarantee.chain import ChainCheck, ChainEvidence
-from attrpriv.guarantee.clamp import Clamp
+from attrpriv.guarantee.clamp import Clamp, Read
 from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
+from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
 from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
@@ -20,8 +22,10 @@ from attrpriv.guarantee.parameter_counts import (
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
+from attrpriv.guarantee.quantile_clip import Moments, QuantileClipEvidence
 from attrpriv.guarantee.quilts import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.guarantee.transport import TransportCheck, TransportEvidence
 from attrpriv.guarantee.view import ViewCell, ViewEvidence
 
 __all__ = [
@@ -35,7 +39,9 @@ __all__ = [
     "CountCasesEvidence",
     "CountCheck",
     "CountDirectEvidence",
+    "CountHybridEvidence",
     "CountLaplaceEvidence",
+    "CountTransportEvidence",
     "CouplingEvidence",
     "GaussianCheck",
     "GaussianEvidence",
@@ -48,15 +54,23 @@ __all__ = [
     "KernelEvidence",
     "LaplaceEvidence",
     "LaplaceTerm",
+    "Moments",
     "ParameterCheck",
     "ParameterKernelEvidence",
     "ParameterNoiseEvidence",
     "ParameterWassersteinEvidence",
+    "QuantileClipEvidence",
     "QuiltCheck",
     "QuiltEvidence",
     "QuiltTerm",
+    "Read",
+    "TransportCheck",
+    "TransportEvidence",
     "ViewCell",
     "ViewEvidence",
     "WassersteinEvidence",
+    "WeightedColumn",
+    "WeightsCheck",
+    "WeightsEvidence",
     "matrix_distance",
 ]

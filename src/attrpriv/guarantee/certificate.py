@@ -9,8 +9,10 @@ from pydantic import Field, ValidationError
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.calibrated_weights import WeightsEvidence
 from attrpriv.guarantee.chain import ChainEvidence
 from attrpriv.guarantee.count_cases import CountCasesEvidence
+from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import GaussianEvidence
 from attrpriv.guarantee.groups import GroupEvidence, GroupVectorEvidence
@@ -21,8 +23,10 @@ from attrpriv.guarantee.parameter_counts import (
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
+from attrpriv.guarantee.quantile_clip import QuantileClipEvidence
 from attrpriv.guarantee.quilts import QuiltEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
+from attrpriv.guarantee.transport import TransportEvidence
 from attrpriv.guarantee.view import ViewEvidence
 
 Evidence = Annotated[
@@ -37,9 +41,14 @@ Evidence = Annotated[
     | WassersteinEvidence
     | KernelEvidence
     | CouplingEvidence
+    | CountTransportEvidence
+    | CountHybridEvidence
     | GroupEvidence
     | GroupVectorEvidence
     | HierarchyEvidence
+    | TransportEvidence
+    | QuantileClipEvidence
+    | WeightsEvidence
     | QuiltEvidence
     | ParameterNoiseEvidence
     | ParameterWassersteinEvidence
@@ -84,8 +93,8 @@ class Certificate(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
         evidence = self.evidence
-        counted = GaussianEvidence | LaplaceEvidence | GroupEvidence | GroupVectorEvidence | HierarchyEvidence | QuiltEvidence
-        return isinstance(evidence, counted) and evidence.covers(column, kind, scale)
+        means = GaussianEvidence | HierarchyEvidence | TransportEvidence | GroupEvidence | GroupVectorEvidence | WeightsEvidence
+        return isinstance(evidence, means | QuantileClipEvidence | LaplaceEvidence | QuiltEvidence) and evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
@@ -101,6 +110,14 @@ class Certificate(FrozenModel):
         if isinstance(self.evidence, HierarchyEvidence):
             apart = self.evidence.distance()
             lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
+        if isinstance(self.evidence, TransportEvidence):
+            for moved in self.evidence.checks:
+                apart = self.evidence.distance_of(moved)
+                lines.append(f"worst for {moved.secret}: outputs {apart:.6g} standard deviations apart")
+        if isinstance(self.evidence, QuantileClipEvidence):
+            lines.append(f"any two values of all that is read: loss {self.evidence.loss():.6g}, with no delta")
+        if isinstance(self.evidence, WeightsEvidence):
+            lines.append(f"nothing is answered, whatever the secrets are, with probability {self.evidence.failing():.6g} at most")
         if isinstance(self.evidence, ChainEvidence):
             lines += [
                 f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"

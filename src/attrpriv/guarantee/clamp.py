@@ -1,26 +1,64 @@
-"""A clamp: what a transported average takes back of a sensitive column's average, in public numbers.
+"""A clamp: what a transported average takes back of the sensitive statistics it depends on, in public numbers.
 
-With x the sensitive column's average, masked by N(0, mask^2), and y = slope (x - centre), an average F becomes
+With x the sensitive statistics that are read (each masked by noise of its own where its `mask` is above 0), c their centres,
 
-    F - y + clip(y, -reach, +reach)
+    Y = slopes (x - c),        F' = F - Y + h(Y)
 
-so that what the sensitive column tells of F stays within +-reach; reach 0 takes y back altogether. What must never change:
-everything here is public. The sensitive average is read, used and forgotten (`mechanisms.clamp`).
+where h keeps what may still be seen of Y small:
+
+| | h(Y) |
+|---|---|
+| `period` None | the point of the ball |y| <= reach that is nearest to Y |
+| `period` w | Y lies on a line, at t = m w + r, |r| <= w/2: the point at m min(2 reach, w) + clip(r, -reach, +reach) |
+
+in the norm |y|^2 = y' metric^-1 y; no metric: the plain norm. Reach 0 takes Y back altogether. Two facts carry every proof: the
+nearest point of a ball moves no further than Y does, and by 2 reach at most; and along the staircase two points at most w apart
+are at most min(2 reach, w) apart afterwards.
+
+What must never change: everything here is public. The sensitive averages are read, used and forgotten (`mechanisms.clamp`).
 """
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from attrpriv.framework.model import Finite, FrozenModel, NonNegative, Positive
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+
+Rows = tuple[tuple[Finite, ...], ...]
+
+
+class Read(FrozenModel):
+    """A sensitive statistic that is read in the same pass: an average of columns, each times a number."""
+
+    coefficients: FrozenMap[Finite] = Field(min_length=1, description="of each column in the statistic")
+    centre: Finite = Field(description="the assumption's own value")
+    mask: NonNegative = Field(default=0.0, description="sd of the noise on the statistic, which hides its digits")
+    fill: FrozenMap[Finite] = Field(default_factory=dict, description="public value for missing entries of a column")
+
+    @property
+    def column(self) -> str:
+        """Its name in words: the column, or the columns."""
+        return ", ".join(self.coefficients)
 
 
 class Clamp(FrozenModel):
-    """Which column's average is read, around which centre, and how much of it may show; all public."""
+    """Which statistics are read, around which centres, and how much of them may show; all public."""
 
-    column: str = Field(description="the sensitive column, read in the same pass")
-    centre: Finite
-    slope: Finite = Field(description="from the sensitive column's average to the released one")
-    reach: NonNegative = Field(description="how far what is left of the sensitive column may move the answer, to each side")
-    mask: Positive = Field(description="standard deviation of the noise on the sensitive average, which hides its digits")
-    fill: Finite | None = Field(default=None, description="public value for missing entries")
+    reads: tuple[Read, ...] = Field(min_length=1)
+    slopes: Rows = Field(min_length=1, description="from the statistics that are read to each released average")
+    reach: NonNegative = Field(description="how far what is left of the secrets may move the answers, to each side")
+    metric: Rows = Field(default=(), description="the norm in which that is measured; none: plain")
+    period: Positive | None = Field(default=None, description="width of a stair, where only near values must look alike")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Clamp:
+        size = len(self.slopes)
+        if any(len(row) != len(self.reads) for row in self.slopes):
+            raise ValueError("slopes: need one number for each statistic that is read.")
+        if self.metric and (len(self.metric) != size or any(len(row) != size for row in self.metric)):
+            raise ValueError("metric: must be a square matrix with one row for each average.")
+        if size > 1 and not self.metric:
+            raise ValueError("metric: is needed for several averages.")
+        if self.period is not None and size > 1 and len(self.reads) > 1:
+            raise ValueError("period: a staircase is for one average, or for one statistic that is read.")
+        return self

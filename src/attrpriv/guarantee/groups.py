@@ -11,12 +11,13 @@ What must never change: everything is recomputed from the stored cases; a share 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
 
 from attrpriv.calibration.groups import population_tail
-from attrpriv.calibration.groups_vector import Equalised, vector_delta_upper
+from attrpriv.calibration.groups_vector import Equalised, Part, vector_delta_upper
 from attrpriv.divergences.groups import group_delta_upper
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
 from attrpriv.guarantee.charges import Charged
@@ -89,13 +90,7 @@ class GroupVectorEvidence(Charged):
 
     def bits(self) -> int:
         """How fine the grid of the common noise is: 2^-34 of its least sd, and of what any average's own grid can show."""
-        rows = [
-            [*(self.factor[k] if self.factor else ()), *(x for part in self.equalised.parts for x in part.factor[k])]
-            for k in range(len(self.columns))
-        ]
-        ratio = max(sum(map(abs, row)) / own for row, own in zip(rows, self.independent, strict=True))
-        # A part's numbers have variance 0, or one row's share of n at least.
-        return 34 + math.ceil(max(0.0, math.log2(max(ratio, 1e-9)), math.log2(self.check.case.n) / 2))
+        return common_bits(self.independent, self.factor, self.equalised.parts, self.check.case.n)
 
     def most_equalising(self) -> tuple[float, ...]:
         """The largest sd that the equalising noise of any table can have on each average, from above."""
@@ -105,3 +100,11 @@ class GroupVectorEvidence(Charged):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         return kind == "gaussian" and dict(zip(self.columns, self.independent, strict=True)).get(column) == scale
+
+
+def common_bits(independent: Sequence[float], factor: Sequence[Sequence[float]], parts: Sequence[Part], n: int) -> int:
+    """How fine the grid of noise common to several averages is, for these sds of each average's own noise."""
+    rows = [[*(factor[k] if factor else ()), *(x for part in parts for x in part.factor[k])] for k in range(len(independent))]
+    ratio = max(sum(map(abs, row)) / own for row, own in zip(rows, independent, strict=True))
+    # A part's numbers have variance 0, or one row's share of n at least.
+    return 34 + math.ceil(max(0.0, math.log2(max(ratio, 1e-9)), math.log2(n) / 2))

@@ -64,9 +64,16 @@ class HierarchyEvidence(Charged):
 
     def delta(self, epsilon: float) -> float:
         inner = self.inner(epsilon)
-        if inner is None or self.columns == (self.clamp.column,):
+        if inner is None or not self._readable():
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def _readable(self) -> bool:
+        """One other column is read, as it is and masked, and clamped to a plain interval."""
+        reads, clamp = self.clamp.reads, self.clamp
+        plain = not clamp.metric and clamp.period is None and len(clamp.slopes) == 1
+        one = len(reads) == 1 and tuple(reads[0].coefficients.values()) == (1,) and reads[0].mask > 0
+        return plain and one and self.columns != (reads[0].column,)
 
     def distance(self) -> float:
         """The largest distance of two output laws, in standard deviations, rounded up."""
@@ -74,14 +81,14 @@ class HierarchyEvidence(Charged):
 
     def shift(self) -> float:
         """How far two values of the secret move the released mean, once the sensitive average's own error is given."""
-        slope, clamp, apart = self.check.slope, self.clamp, self.check.apart
-        left = abs(slope - clamp.slope) + _ULPS * (abs(slope) + abs(clamp.slope))
-        return min(2 * clamp.reach, abs(clamp.slope) * apart) + left * apart
+        slope, taken, apart = self.check.slope, self.clamp.slopes[0][0], self.check.apart
+        left = abs(slope - taken) + _ULPS * (abs(slope) + abs(taken))
+        return min(2 * self.clamp.reach, abs(taken) * apart) + left * apart
 
     def variance(self) -> float:
         own = self.check.variance + self.scale**2
         if self.clamp.reach == 0:
-            own += self.clamp.slope**2 * (self.check.hidden_within**2 + self.clamp.mask**2)
+            own += self.clamp.slopes[0][0] ** 2 * (self.check.hidden_within**2 + self.clamp.reads[0].mask ** 2)
         return own * (1 - _ULPS)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:

@@ -61,11 +61,11 @@ def fixed_record_sum(
         raise UsageError(f"fixed point: needs at least 0 rows of each kind and 1 bit. Got {a}, {b} rows and {bits} bits.")
     guard = (2 * (a + b) + 2).bit_length()
     width = bits + guard
-    powers = [_power(_record(values, law, width), n, width) for law, n in ((law1, a), (law0, b))]
+    powers = [_power(record_masses(values, law, width), n, width) for law, n in ((law1, a), (law0, b))]
     return tuple(mass >> guard for mass in _product(powers[0], powers[1], width))
 
 
-def _record(values: Sequence[int], law: Sequence[float | Fraction], width: int) -> Masses:
+def record_masses(values: Sequence[int], law: Sequence[float | Fraction], width: int) -> Masses:
     """One row: each probability divided by their sum, rounded down."""
     if len(values) != len(law) or any(x >= y for x, y in pairwise(values)):
         raise UsageError(f"values: must be in increasing order, one for each probability. Got {len(values)}, {len(law)}.")

@@ -18,6 +18,8 @@ of d rows, so for every theta in the box and all categories (proof: docs/theory/
     smaller variance           >= floor  = least over a of (a v_in + (n - a) v_out - K max(v_in, v_out))/n^2
     difference of variances    in spread = d/n^2 [least, largest |v_i - v_j|]        (from 0 where the intervals overlap)
 
+A release that reads the counts knows the part of the gap that the stated means make (`told`); the rest is `untold`.
+
 v_in, v_out are the least variances inside and outside. With one category on each side and no tolerance all three are attained.
 
 What must never change: the numbers are exact fractions until they are rounded, each to its private side.
@@ -26,8 +28,9 @@ What must never change: the numbers are exact fractions until they are rounded, 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 
 from attrpriv.errors import RefusedError, UsageError
 
@@ -78,7 +81,7 @@ class GroupCase:
         stated = self.mean_tolerance == self.sd_tolerance == 0
         return stated and len(self.members) == len(self.rest) == 1 and self.known == 0
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """The largest difference of two means that must look alike, from above."""
         reach = Fraction(self.mean_tolerance) * (1 + Fraction(self.sd_tolerance))
@@ -87,21 +90,41 @@ class GroupCase:
         )
         return upward(widest * self.apart / self.n)
 
-    @property
+    @cached_property
+    def told(self) -> float:
+        """What the stated means alone tell of `gap`, from above: what a release that reads the counts can take back."""
+        return upward(self._told(self.apart))
+
+    @cached_property
+    def untold(self) -> float:
+        """What the tolerance of means adds to it, from above: nobody can take it back."""
+        reach = Fraction(self.mean_tolerance) * (1 + Fraction(self.sd_tolerance))
+        widest = max(Fraction(s) + Fraction(t) for _, s in self.members for _, t in self.rest)
+        return upward(reach * widest * self.apart / self.n)
+
+    @cached_property
+    def taken_amiss(self) -> float:
+        """What is taken back for rows whose values an adversary knows, so that they move nothing by themselves; from above."""
+        return upward(self._told(min(self.apart, self.known)))
+
+    def _told(self, rows: int) -> Fraction:
+        return max(abs(Fraction(m) - Fraction(o)) for m, _ in self.members for o, _ in self.rest) * rows / self.n
+
+    @cached_property
     def least_variance(self) -> float:
         """The variance that F surely has by itself, from below; a refusal where known rows leave none."""
         inside, outside = self._least(self.members), self._least(self.rest)
         least = min(a * inside + (self.n - a) * outside for a in (self.low, self.high)) - self.known * max(inside, outside)
         return self._left(least)
 
-    @property
+    @cached_property
     def spread(self) -> tuple[float, float]:
         """Between which ends the difference of two variances lies, outward."""
         low, high = self._row_spread
         unit = Fraction(self.apart, self.n**2)
         return downward(low * unit), upward(high * unit)
 
-    @property
+    @cached_property
     def most_variance(self) -> float:
         """The largest variance that F can have by itself, from above; what equalising brings every table to."""
         inside, outside = self._most(self.members), self._most(self.rest)
@@ -118,6 +141,33 @@ class GroupCase:
     def equal_spread(self) -> float:
         """How far variances can differ after equalising, from above: a row whose value alone is known may be of either kind."""
         return upward(self._row_spread[1] * min(self.apart, self.known) / self.n**2)
+
+    @cached_property
+    def stated(self) -> GroupCase:
+        """The same with the stated sds as exact: by these a table's variance is made up to that of the others."""
+        return replace(self, sd_tolerance=0.0)
+
+    @cached_property
+    def matched_variance(self) -> float:
+        """What is left after equalising by the stated sds, from below, for true sds in the box and known rows."""
+        stated = self.stated
+        largest = max(stated._most(self.members), stated._most(self.rest))
+        share = (1 - Fraction(self.sd_tolerance)) ** 2
+        return self._left(share * Fraction(stated.most_variance) * self.n**2 - self.known * largest)
+
+    @cached_property
+    def matched_spread(self) -> float:
+        """How far variances can differ after equalising by the stated sds, from above."""
+        ends = [(1 - Fraction(self.sd_tolerance)) ** 2 - 1, (1 + Fraction(self.sd_tolerance)) ** 2 - 1]
+        off = max(
+            abs(one * Fraction(s) ** 2 - other * Fraction(t) ** 2)
+            for one in ends
+            for other in ends
+            for _, s in self.members
+            for _, t in self.rest
+        )
+        known = self.stated._row_spread[1] * min(self.apart, self.known)
+        return upward((off * self.apart + known) / self.n**2)
 
     @property
     def _row_spread(self) -> tuple[Fraction, Fraction]:

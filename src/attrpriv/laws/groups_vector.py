@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
@@ -86,6 +86,22 @@ class VectorCase:
             reach = [self.mean_tolerance * (math.sqrt(member[1][k][k]) + math.sqrt(other[1][k][k])) for k in range(self.size)]
             for sign in signs:
                 found[tuple(scale * (c + s * r * _ROUND_UP) for c, s, r in zip(centre, sign, reach, strict=True))] = None
+        return tuple(found)
+
+    def told(self) -> tuple[Vector, ...]:
+        """The same by the stated means alone: what a release that reads the counts can take back."""
+        return replace(self, mean_tolerance=0.0).shifts()
+
+    def untold(self) -> tuple[Vector, ...]:
+        """The corners of what the tolerance adds to it; a single zero where there is none."""
+        if not self.mean_tolerance:
+            return ((0.0,) * self.size,)
+        scale = self.mean_tolerance * self.apart / self.n * _ROUND_UP**2
+        found: dict[Vector, None] = {}
+        for (_, one), (_, other) in itertools.product(self.members, self.rest):
+            reach = [scale * (math.sqrt(one[k][k]) + math.sqrt(other[k][k])) for k in range(self.size)]
+            for sign in itertools.product((1.0, -1.0), repeat=self.size):
+                found[tuple(s * r for s, r in zip(sign, reach, strict=True))] = None
         return tuple(found)
 
     def own(self, members: Sequence[float], rest: Sequence[float]) -> Matrix:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from pydantic import Field
 
@@ -12,6 +13,11 @@ from attrpriv.errors import UsageError
 from attrpriv.framework.model import FrozenModel, NonNegative
 
 NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
+# What plans are compared by: root mean square, mean absolute error, or what 95% of the errors stay below.
+Measure = Literal["rmse", "mean_absolute", "alpha95"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+# The shares by which slopes or probabilities are off, beyond the tolerance, in every plan's `model_error`.
+OFF_BY = (0.01, 0.02, 0.05, 0.1)
 
 
 class Reach(Protocol):
@@ -54,6 +60,10 @@ class Error(FrozenModel):
     alpha95: NonNegative | None
     worst: NonNegative | None = Field(default=None, description="a bound that always holds; none where noise is unbounded")
 
+    def by(self, measure: Measure) -> float | None:
+        """One of the three numbers that plans are compared by."""
+        return {"rmse": self.rmse, "mean_absolute": self.mean_absolute, "alpha95": self.alpha95}[measure]
+
     def scaled(self, factor: float) -> Error:
         return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
 
@@ -62,10 +72,33 @@ UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
 
 
 class ModelError(FrozenModel):
-    """The real epsilon, at the same delta, when slopes are off by this share beyond the tolerance."""
+    """The real epsilon, from above, at the same delta, where slopes or probabilities are off by a share past the tolerance."""
 
     off_by: NonNegative
     epsilon: NonNegative | None = Field(description="null: no epsilon holds")
+
+
+def off_by(real: Callable[[float], float]) -> tuple[ModelError, ...]:
+    """A row for each share; `real` tells the epsilon that holds where numbers are off by one, infinite where none does."""
+    found = [(off, real(off)) for off in OFF_BY]
+    return tuple(ModelError(off_by=off, epsilon=epsilon if math.isfinite(epsilon) else None) for off, epsilon in found)
+
+
+def unaffected(epsilon: float) -> tuple[ModelError, ...]:
+    """The rows of a guarantee that does not rest on slopes or probabilities at all."""
+    return off_by(lambda off: epsilon)
+
+
+def fragile(epsilon: float, rows: Sequence[ModelError]) -> str | None:
+    """One line where an error of 1% more than doubles epsilon; also where nobody knows what an error does."""
+    if not rows:
+        return "what holds where the assumption's numbers are off is not computed for this plan."
+    first = rows[0].epsilon
+    if first is not None and first <= 2 * epsilon:
+        return None
+    real = "no epsilon holds" if first is None else f"epsilon can be {first:.3g}, not {epsilon:g}"
+    off = f"{rows[0].off_by:.0%}"
+    return f"fragile: where slopes or probabilities are off by {off} more than stated, {real}. State a tolerance."
 
 
 def _quantile(kind: NoiseKind, level: float) -> float:

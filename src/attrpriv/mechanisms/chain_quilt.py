@@ -19,6 +19,7 @@ from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.counted import one_query
 from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.quilt_model_error import chain_model_error
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.wording import common_assumptions, statement
@@ -69,10 +70,11 @@ def _plan(
     problem: Problem, chains: tuple[Chain, ...], tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
 ) -> Plan:
     worst = max(range(len(scores)), key=lambda k: scores[k].sigma)
+    evidence = _evidence(problem, tally, members, scores)
     certificate = Certificate(
         epsilon=problem.epsilon,
         delta=problem.delta,
-        evidence=_evidence(problem, tally, members, scores),
+        evidence=evidence,
         individuals=_rows(problem, tally),
         assumes=_assumes(problem, chains),
         exact=scores[worst].exact,
@@ -93,6 +95,7 @@ def _plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
         errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
+        model_error=chain_model_error(evidence),
         notes=_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
     )
 

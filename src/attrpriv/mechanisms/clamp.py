@@ -1,25 +1,28 @@
-"""The clamp in use: how an average is moved, and how far it will be from the table's own.
+"""The clamp in use: how averages are moved, and how far one will be from the table's own.
 
-    F' = F - y + clip(y, -h, +h) + N(0, s^2),       y = slope (x + N(0, mask^2) - centre)
+    F' = F - Y + h(Y) + noise,       Y = slopes (x + masks - centres)
 
 | symbol | meaning |
 |---|---|
-| x | the sensitive column's average, read in the same pass |
-| h | the clamp's `reach` |
-| w | standard deviation of y over the populations that the assumption describes; its mean is 0 |
+| x | the sensitive statistics, read in the same pass |
+| h | what may still show of Y (`guarantee.clamp`) |
 
-The answer is off by N(0, s^2) and by the part of y beyond +-h. What must never change: the sensitive average meets its mask
-before anything else, all in fractions on public grids; nothing of it is kept.
+`ClampSpread` is the law of one answer's error for a plain interval [-h, h], y = Y of sd w around 0 over the tables that the
+assumption describes: off by N(0, s^2) and by the part of y beyond +-h. (`mechanisms.moving` has the other laws.)
+
+What must never change: sensitive averages meet their masks before anything else, all in fractions on public grids; nothing of
+them is kept. Only the factor that shortens a vector is a float, and its rounding moves the answer by a share of the reach.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.errors import UsageError
-from attrpriv.guarantee.clamp import Clamp
+from attrpriv.guarantee.clamp import Clamp, Read, Rows
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.noise import correlated_noise
@@ -27,17 +30,55 @@ from attrpriv.noise import correlated_noise
 _NODES = 96
 
 
-def clamp_bits(clamp: Clamp, scale: float) -> int:
-    """How fine the mask's grid is: its rounding moves the answer by less than a quarter of a step of the answer's own grid."""
-    return common_bits(Design((scale,), ((clamp.slope * clamp.mask,),)))
+def clamp_bits(clamp: Clamp, scales: Sequence[float], factor: Rows = ()) -> int:
+    """How fine the grid of masks and common noise is: together they move no answer by more than a quarter of its own step."""
+    rows = [[b * read.mask for b, read in zip(row, clamp.reads, strict=True)] for row in clamp.slopes]
+    both = tuple((*row, *(factor[k] if factor else ())) for k, row in enumerate(rows))
+    return common_bits(Design(tuple(scales), both))
 
 
-def clamped(clamp: Clamp, average: Fraction, hidden: Fraction, scale: float) -> Fraction:
-    """The average without what the sensitive column tells of it beyond the clamp's reach; noise of `scale` comes after."""
-    masked = hidden + correlated_noise(((clamp.mask,),), clamp_bits(clamp, scale))[0]
-    told = Fraction(clamp.slope) * (masked - Fraction(clamp.centre))
-    reach = Fraction(clamp.reach)
-    return average - told + min(max(told, -reach), reach)
+def statistic(read: Read, averages: Mapping[str, Fraction]) -> Fraction:
+    """What is read, from the averages of its columns."""
+    return sum((Fraction(weight) * averages[column] for column, weight in read.coefficients.items()), Fraction(0))
+
+
+def clamped(clamp: Clamp, averages: Sequence[Fraction], hidden: Sequence[Fraction], bits: int) -> list[Fraction]:
+    """The averages without what the hidden statistics tell of them beyond the clamp's reach; noise comes after."""
+    moved = []
+    for read, value in zip(clamp.reads, hidden, strict=True):
+        noise = correlated_noise(((read.mask,),), bits)[0] if read.mask else Fraction(0)
+        moved.append(value + noise - Fraction(read.centre))
+    told = [sum((Fraction(b) * x for b, x in zip(row, moved, strict=True)), Fraction(0)) for row in clamp.slopes]
+    return [average - y + left for average, y, left in zip(averages, told, kept(clamp, told), strict=True)]
+
+
+def kept(clamp: Clamp, told: Sequence[Fraction]) -> list[Fraction]:
+    """h(Y): what may still be seen of what the secrets tell."""
+    if clamp.period is None and len(told) == 1 and not clamp.metric:
+        reach = Fraction(clamp.reach)
+        return [min(max(told[0], -reach), reach)]
+    length = _length(clamp, told)
+    if length == 0:
+        return list(told)
+    left = Fraction(stair(clamp, length) if clamp.period is not None else min(length, clamp.reach))
+    return [y * left / Fraction(length) for y in told]
+
+
+def stair(clamp: Clamp, length: float) -> float:
+    """The place on the staircase of a point at this distance from the centre; odd, so that the side does not matter."""
+    period = clamp.period or math.inf
+    steps = round(length / period)
+    return steps * min(2 * clamp.reach, period) + min(max(length - steps * period, -clamp.reach), clamp.reach)
+
+
+def _length(clamp: Clamp, told: Sequence[Fraction]) -> float:
+    import numpy as np
+
+    if not clamp.metric:
+        return abs(float(told[0]))
+    vector = np.array([float(y) for y in told])
+    root = np.linalg.cholesky(np.array(clamp.metric, dtype=np.float64))
+    return float(np.linalg.norm(np.linalg.solve(root, vector)))
 
 
 @dataclass(frozen=True)
@@ -89,10 +130,13 @@ class ClampSpread:
         opposite = 0.5 if a * b < 0 or (a * b == 0 and a + b < 0) else 0.0
         return float(max(0.0, (ndtr(-a) + ndtr(-b)) / 2 - first - second - opposite))
 
+    @property
+    def rmse(self) -> float:
+        return math.sqrt(self.scale**2 + max(0.0, self.beyond_squared()))
+
     def error(self) -> Error:
         """E err^2 = s^2 + 2 [(w^2 + h^2) Phi(-h/w) - w h phi(h/w)], and the rest from the law."""
-        squared = self.scale**2 + max(0.0, self.beyond_squared())
-        return Error(rmse=math.sqrt(squared), mean_absolute=self._absolute(), alpha95=self.reach(0.95))
+        return Error(rmse=self.rmse, mean_absolute=self._absolute(), alpha95=self.reach(0.95))
 
     def beyond_squared(self) -> float:
         """The mean square of the part of y beyond +-h."""

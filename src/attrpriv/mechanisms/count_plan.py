@@ -10,7 +10,7 @@ from attrpriv.guarantee import Certificate, CountCasesEvidence, CountCheck, Guar
 from attrpriv.guarantee.certificate import Evidence
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.count_cases import set_assumptions
-from attrpriv.mechanisms.count_model_error import count_model_error, fragile
+from attrpriv.mechanisms.count_model_error import count_model_error
 from attrpriv.mechanisms.counted import Counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.tally import Tally
@@ -82,7 +82,6 @@ def tally_plan(
         exact=exact,
     )
     certificate.verify()
-    off = count_model_error(evidence)
     return Plan(
         mechanism=mechanism,
         queries=problem.queries,
@@ -95,8 +94,8 @@ def tally_plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=reference),
         certificate=certificate,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
-        model_error=off,
-        notes=(*noise_notes(tally), *notes, *fragile(problem.epsilon, off)),
+        model_error=count_model_error(evidence, problem.epsilon, problem.delta),
+        notes=(*noise_notes(tally), *notes),
     )
 
 

@@ -14,7 +14,7 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error
+from attrpriv.mechanisms.accuracy import Error, unaffected
 from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.counted import Counted, counted, one_query
@@ -152,5 +152,6 @@ def _plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
         errors=errors,
+        model_error=unaffected(problem.epsilon),
         notes=notes,
     )

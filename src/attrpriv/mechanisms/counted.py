@@ -28,13 +28,17 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True)
 class CountCase:
-    """One secret under one member of Theta."""
+    """One secret under one member of Theta.
+
+    `rows` are the laws given a row's own category; `records` those of what must look alike, which of a population are mixtures.
+    """
 
     secret: str
     theta: int
     records: RecordLaws
     pairs: CountPairs
     population: bool
+    rows: RecordLaws
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,13 @@ def _case(problem: Problem, counts: Counts, index: int, secret: Secret, found: L
     members, shares, laws = members_of(problem, counts, secret), counts.shares(), found.laws(counts)
     member = weighted(shares, {name: laws[name] for name in counts.categories if name in members})
     rest = weighted(shares, {name: laws[name] for name in counts.categories if name not in members})
+    rows = RecordLaws(found.values, member, rest)
     if secret.parameter is None:
         _require_possible(counts, secret, members, shares)
-        return CountCase(secret.text, index, RecordLaws(found.values, member, rest), count_pairs(secret, problem.n), False)
+        return CountCase(secret.text, index, rows, count_pairs(secret, problem.n), False, rows)
     low, high = share_range(secret)
     records = RecordLaws(found.values, _mixed(high, member, rest), _mixed(low, member, rest))
-    return CountCase(secret.text, index, records, CountPairs.all_of(problem.n), True)
+    return CountCase(secret.text, index, records, CountPairs.all_of(problem.n), True, rows)
 
 
 def _mixed(share: float, member: Sequence[Pair], rest: Sequence[Pair]) -> tuple[Pair, ...]:

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from attrpriv.assumptions import Gaussian, Tolerance
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
 from attrpriv.calibration import gaussian_mu
+from attrpriv.calibration.search import least_epsilon
 from attrpriv.divergences import gaussian_epsilon
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
-from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error
+from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error, off_by
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
@@ -37,7 +39,6 @@ from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, st
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.queries.query import Query
 
-_OFF_BY = (0.01, 0.02, 0.05, 0.1)
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 # Beyond these, the squares and ratios below leave the range of floats.
 _LEAST, _MOST = 1e-30, 1e30
@@ -78,7 +79,6 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
         floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
     certificate = _certificate(problem, theta, evidence, lattice, floor, layout, clips, left)
     certificate.verify()
-    off = () if sets else _model_error(problem, theta, evidence, left)
     scales = dict(zip(problem.columns, layout.scales(), strict=True))
     return Plan(
         mechanism=mechanism,
@@ -95,8 +95,8 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
             reference="docs/theory/gaussian.md",
         ),
         certificate=certificate,
-        model_error=off,
-        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_fragile(problem, off)),
+        model_error=_model_error(problem, theta, evidence, left),
+        notes=gaussian_notes(problem, theta, lattice, least, scales, clips),
     )
 
 
@@ -121,8 +121,8 @@ def _layout(
     return layout, _evidence(problem, cases, sets, layout, left)
 
 
-def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
-    """The assumption, if it is Gaussian and says enough for the problem."""
+def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
+    """The assumption, if it is Gaussian and says enough for the problem; `pure`: delta may be 0."""
     theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
@@ -130,7 +130,7 @@ def gaussians(problem: Problem) -> tuple[Gaussian, ...]:
         raise Refusal("hides properties of this table; a mean of the population needs a hierarchy assumption.")
     if any(secret.composition is not None for secret in problem.secrets):
         raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
-    if problem.delta == 0:
+    if problem.delta == 0 and not pure:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
     for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
         if any(column not in gaussian.columns for gaussian in theta):
@@ -295,22 +295,34 @@ def _column_plans(
     return tuple(plans)
 
 
-def _fragile(problem: Problem, rows: Sequence[ModelError]) -> tuple[str, ...]:
-    first = rows[0].epsilon if rows else 0.0
-    if first is not None and first <= 2 * problem.epsilon:
-        return ()
-    real = "no epsilon holds" if first is None else f"the real epsilon is {first:.3g}"
-    return (f"fragile: where slopes are off by {rows[0].off_by:.0%} more than the tolerance says, {real}. State a tolerance.",)
+def fragile(problem: Problem, rows: Sequence[ModelError]) -> tuple[str, ...]:
+    """Said by `Plan.warnings`, for every plan alike."""
+    return ()
 
 
 def _model_error(
     problem: Problem, theta: Sequence[Gaussian], evidence: GaussianEvidence, left: Budget
 ) -> tuple[ModelError, ...]:
     """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
-    rows = []
-    for off in _OFF_BY:
+
+    def real(off: float) -> float:
         cases = seen(problem, theta, off) if problem.columns else []
         distance = max((evidence.distance_of(_check(problem, case)) for case in cases), default=0.0)
-        epsilon = gaussian_epsilon(distance, left.delta) + left.excess
-        rows.append(ModelError(off_by=off, epsilon=epsilon if math.isfinite(epsilon) else None))
-    return tuple(rows)
+        return max(gaussian_epsilon(distance, left.delta), _sets_epsilon(evidence, off, left)) + left.excess
+
+    return off_by(real)
+
+
+def _sets_epsilon(evidence: GaussianEvidence, off: float, left: Budget) -> float:
+    """The same for sets of values: the steeper slope tells more of the mixture, in every cell of the box."""
+    variance, epsilon = evidence.independent[0] ** 2 if evidence.set_checks else 0.0, 0.0
+    for check in evidence.set_checks:
+        for cell in check.cells:
+            # On its own a cell is a box; most need no more than the worst so far.
+            alone = {"cells": (cell,), "means": cell[:2], "sds": cell[2:], "strength": check.strength * (1 + off)}
+            reached = partial(check.model_copy(update=alone).delta, variance=variance)
+            if not math.isfinite(epsilon):
+                return epsilon
+            if not epsilon or reached(epsilon) > left.delta:
+                epsilon = least_epsilon(reached, left.delta, start=max(epsilon, left.epsilon), close=0.003)
+    return epsilon

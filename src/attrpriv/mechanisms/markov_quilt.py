@@ -28,6 +28,7 @@ from attrpriv.guarantee import Certificate, Guarantee, LaplaceEvidence, LaplaceT
 from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
+from attrpriv.mechanisms.quilt_model_error import quilt_model_error
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
 from attrpriv.mechanisms.tally_layout import cell_condition
@@ -308,6 +309,7 @@ def _assembled(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
         errors=errors,
+        model_error=quilt_model_error(evidence),
         notes=_notes(case, evidence),
     )
 

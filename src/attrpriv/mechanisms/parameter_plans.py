@@ -25,7 +25,6 @@ from attrpriv.calibration.parameter_counts import (
     parameter_influence,
     parameter_kernel,
 )
-from attrpriv.calibration.search import largest_private
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import (
@@ -35,7 +34,7 @@ from attrpriv.guarantee import (
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
-from attrpriv.guarantee.counts import shifted_delta
+from attrpriv.mechanisms.count_model_error import count_model_error
 from attrpriv.mechanisms.count_plan import row_scale, tally_plan
 from attrpriv.mechanisms.count_yardsticks import constant_plan
 from attrpriv.mechanisms.optimal import kernel_answer_error
@@ -49,6 +48,7 @@ from attrpriv.mechanisms.parameter_counts import (
 )
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.wasserstein import shift_scale
 from attrpriv.mechanisms.whole_spread import WholeSpread
 from attrpriv.mechanisms.wording import statement
 
@@ -111,7 +111,8 @@ def plan_wasserstein(problem: Problem) -> Plan:
     ways = [_moved_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
-        ways += [_moved_laplace(found, problem.delta * (1 - 1e-9)), _moved_gaussian(found, problem.delta * (0.5 - 1e-9))]
+        ways += [_moved_laplace(found, problem.delta * (1 - 1e-9))]
+        ways += _moved_gaussian(found, problem.delta * (0.5 - 1e-9), min(_error(found, way) for way in ways))
     best = min(ways, key=lambda way: _error(found, way))
     ignored = f", mass {best.ignored:.3g} left aside" if best.ignored else ""
     notes = (f"W = {best.distance}{ignored}.", *parameter_notes(found))
@@ -125,14 +126,11 @@ def _moved_laplace(found: ParameterCounted, ignored: float) -> ParameterWasserst
     return _moved(found, distance, ignored, "laplace", scale)
 
 
-def _moved_gaussian(found: ParameterCounted, ignored: float) -> ParameterWassersteinEvidence:
-    distance, epsilon = _distance(found, ignored), found.problem.epsilon
-    if distance == 0:
-        return _moved(found, 0, ignored, "none", 0.0)
-    precision = largest_private(
-        lambda x: shifted_delta("gaussian", 1 / x, distance, epsilon) <= ignored, start=epsilon / (8.0 * distance)
-    )
-    return _moved(found, distance, ignored, "gaussian", 1 / precision)
+def _moved_gaussian(found: ParameterCounted, ignored: float, error: float) -> list[ParameterWassersteinEvidence]:
+    """Nothing where it would err more than `error` anyhow."""
+    distance = _distance(found, ignored)
+    scale = shift_scale(distance, found.problem.epsilon, ignored, error)
+    return [] if scale is None else [_moved(found, distance, ignored, "gaussian", scale)]
 
 
 def _moved(found: ParameterCounted, distance: int, ignored: float, noise: Noise, scale: float) -> ParameterWassersteinEvidence:
@@ -180,6 +178,7 @@ def plan_optimal(problem: Problem) -> Plan:
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
+        model_error=count_model_error(evidence),
         notes=("expected errors are averages over the network.", *parameter_notes(found)),
     )
 

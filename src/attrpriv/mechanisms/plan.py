@@ -8,7 +8,7 @@ more.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,14 +25,21 @@ from attrpriv.guarantee import (
     Guarantee,
     HierarchyEvidence,
     LaplaceEvidence,
+    QuantileClipEvidence,
     QuiltEvidence,
+    Read,
+    TransportEvidence,
+    WeightsEvidence,
 )
-from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread
-from attrpriv.mechanisms.clamp import ClampSpread, clamped
+from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread, fragile
+from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped, statistic
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
+from attrpriv.mechanisms.moving import clamp_spreads
 from attrpriv.mechanisms.noise_design import Design, common_bits
+from attrpriv.mechanisms.quantile_draw import clip_spread, quantile_clipped
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.mechanisms.weighted import weighted_averages
 from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace, correlated_noise
 from attrpriv.queries.query import Query
 
@@ -73,6 +80,18 @@ class Plan(FrozenModel):
     errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an approver must not miss: how the promise stands where the assumption's numbers are off."""
+        line = fragile(self.epsilon, self.model_error)
+        told = tuple(note for note in self.notes if note.startswith("fragile:"))
+        return told if line is None or line in told else (line, *told)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """The notes that are no warnings."""
+        return tuple(note for note in self.notes if note not in self.warnings)
 
     def of(self, query: Query) -> ColumnPlan:
         """The plan of the column a query reads."""
@@ -119,35 +138,70 @@ class Plan(FrozenModel):
             return self._randomised_tally(self.tally, query, _exact(statistic))
         if query.column is None:
             return self.answers([])[0]
-        if self.clamp is not None:
+        if self.reads:
             raise UsageError(
-                f"statistic: a transported answer needs the average of {self.clamp.column} too; use Session.release."
+                f"statistic: a transported answer needs the average of {self.reads[0].column} too; use Session.release."
             )
+        if self.weights is not None:
+            raise UsageError("statistic: calibrated weights need sums over all rows of all columns; use Session.release.")
         average = _exact(statistic) / query.weight(self.n)
         return self.answers([average])[0]
 
     @property
-    def clamp(self) -> Clamp | None:
-        """What is taken back of a sensitive column's average, where the plan reads one."""
+    def weights(self) -> WeightsEvidence | None:
+        """The columns that are weighted, and how, where answers are weighted averages."""
         evidence = self.certificate.evidence
-        return evidence.clamp if isinstance(evidence, HierarchyEvidence) else None
+        return evidence if isinstance(evidence, WeightsEvidence) else None
+
+    def weighted(self, rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]) -> tuple[float, ...] | None:
+        """One answer a query, from sums over the sensitive columns and then the released ones; None: the weights failed."""
+        self._require_certified()
+        columns = None if self.weights is None else [(one.column, one.fill, None) for one in self.weights.columns]
+        if self.weights is None or columns != [(part.column, part.fill, part.clip) for part in self.columns]:
+            raise CertificateError("plan: must weight the columns that its certificate counted on. Nothing was released.")
+        found = weighted_averages(self.weights, rows, sums, products)
+        names = [part.column for part in self.columns]
+        return None if found is None else self._weighed(dict(zip(names, found, strict=True)))
+
+    @property
+    def clamp(self) -> Clamp | None:
+        """What is taken back of sensitive statistics, where the plan reads some."""
+        evidence = self.certificate.evidence
+        return evidence.clamp if isinstance(evidence, HierarchyEvidence | TransportEvidence) else None
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        """The sensitive statistics that are read besides the columns."""
+        if isinstance(self.certificate.evidence, QuantileClipEvidence):
+            return self.certificate.evidence.reads
+        return () if self.clamp is None else self.clamp.reads
+
+    @property
+    def read_columns(self) -> dict[str, float | None]:
+        """The columns whose averages they are made of, each with the value that stands for its missing entries."""
+        return {column: read.fill.get(column) for read in self.reads for column in read.coefficients}
 
     def answers(self, averages: Sequence[Fraction], counts: Sequence[int] = ()) -> tuple[float, ...]:
         """One noisy answer a query, from the averages of `columns` and the counts of `categories`, in order.
 
-        Where there is a clamp, its column's average comes last.
+        The averages of `read_columns` come last.
         """
         self._require_certified()
+        if self.weights is not None:
+            raise CertificateError("plan: averages alone are not what its certificate counted on. Nothing was released.")
         if len(counts) != len(self.categories):
             raise CertificateError(f"plan: needs the counts of {len(self.categories)} categories. Got {len(counts)}.")
-        wanted = len(self.columns) + (self.clamp is not None)
+        wanted = len(self.columns) + len(self.read_columns)
         if len(averages) != wanted:
             raise CertificateError(f"plan: needs {wanted} averages. Got {len(averages)}.")
         if self.view is not None or not all(query.plain for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
         moved = [_clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
+        if isinstance(self.certificate.evidence, QuantileClipEvidence):
+            read = dict(zip(self.read_columns, averages[len(self.columns) :], strict=True))
+            return self._weighed({self.columns[0].column: quantile_clipped(self.certificate.evidence, moved[0], read)})
         if self.clamp is not None:
-            moved = [clamped(self.clamp, moved[0], averages[-1], self.columns[0].independent)]
+            moved = self._taken_back(self.clamp, moved, averages[len(self.columns) :])
         if self.factor:
             common = correlated_noise(self.factor, self._common_bits())
             moved = [average + noise for average, noise in zip(moved, common, strict=True)]
@@ -159,10 +213,19 @@ class Plan(FrozenModel):
             part.column: _noisy(part, average, secret, grid_of(evidence), exact=isinstance(evidence, QuiltEvidence))
             for part, average in zip(self.columns, moved, strict=True)
         }
+        return self._weighed(noisy)
+
+    def _weighed(self, noisy: Mapping[str, Fraction]) -> tuple[float, ...]:
+        """The answers, from the released average of each column."""
         return tuple(
             float(self.n) if query.column is None else float(noisy[query.column] * query.weight(self.n))
             for query in self.queries
         )
+
+    def _taken_back(self, clamp: Clamp, averages: Sequence[Fraction], read: Sequence[Fraction]) -> list[Fraction]:
+        found = dict(zip(self.read_columns, read, strict=True))
+        hidden = [statistic(one, found) for one in clamp.reads]
+        return clamped(clamp, averages, hidden, self._common_bits())
 
     def _sides(self, counts: Sequence[int]) -> tuple[list[int], list[int]]:
         """The counts of the categories inside and outside of the secret's set, each in the order of the assumption."""
@@ -200,10 +263,13 @@ class Plan(FrozenModel):
         evidence, rows = self.certificate.evidence, self.certificate.individuals
         if self.tally is not None:
             covered.append(self.tally.covered_by(self.certificate, self.n))
-        common = evidence.factor if isinstance(evidence, GaussianEvidence | GroupVectorEvidence) else ()
+        vectors = GaussianEvidence | GroupVectorEvidence | TransportEvidence
+        common = evidence.factor if isinstance(evidence, vectors) else ()
         covered.append(self.factor == common)
         covered.append(bool(self.categories) == isinstance(evidence, GroupEvidence | GroupVectorEvidence))
-        covered.append(self.clamp is None or len(self.columns) == 1)
+        covered.append(self.clamp is None or len(self.columns) == len(self.clamp.slopes))
+        if isinstance(evidence, QuantileClipEvidence):
+            covered.append(evidence.n == self.n and len(self.columns) == 1 and self.columns[0].clip is None)
         for part in self.columns:
             covered.append(part.noise.kind != "laplace" or part.clip is not None)
             covered.append(_clipped_enough(part, evidence))
@@ -222,9 +288,19 @@ class Plan(FrozenModel):
             return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
         noise = self.noise_of(query)
         if self.clamp is not None and query.column is not None:
-            wander, weight = float(self.of(query).parameters["wander"]), query.weight(self.n)
-            return ClampSpread(noise.scale, weight * wander, weight * self.clamp.reach)
+            return self._moved_spread(self.clamp, query, noise.scale)
+        if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.column is not None:
+            return clip_spread(self.certificate.evidence).scaled(query.weight(self.n))
         return Spread(noise.kind, noise.scale, noise.individuals)
+
+    def _moved_spread(self, clamp: Clamp, query: Query, scale: float) -> Reach:
+        part, weight = self.of(query), query.weight(self.n)
+        wander = part.parameters["wander"]
+        if isinstance(wander, float):
+            return ClampSpread(scale, weight * wander, weight * float(part.parameters["room"]))
+        scales = [other.noise.scale for other in self.columns]
+        spreads = clamp_spreads(clamp, wander, part.parameters["bias"], scales)
+        return spreads[self.columns.index(part)].scaled(weight)
 
     def draw(self, secret: str | None = None) -> Figure:
         """A picture of the network: what is near the secret, what may show, what is remote. Needs the extra `plots`."""
@@ -238,7 +314,8 @@ class Plan(FrozenModel):
     def _common_bits(self) -> int:
         if isinstance(self.certificate.evidence, GroupVectorEvidence):
             return self.certificate.evidence.bits()
-        return common_bits(Design(tuple(part.independent for part in self.columns), self.factor))
+        own = tuple(part.independent for part in self.columns)
+        return common_bits(Design(own, self.factor)) if self.clamp is None else clamp_bits(self.clamp, own, self.factor)
 
     def entries(self, chosen: bool) -> list[dict[str, Any]]:
         """One JSON-able entry a query: what `attrpriv plan --json` prints."""
@@ -265,7 +342,7 @@ class Plan(FrozenModel):
             "guarantee": self.guarantee.to_json(),
             "certificate": self.certificate.to_json(),
             "model_error": [row.to_json() for row in self.model_error],
-            "notes": list(self.notes),
+            "notes": [*self.remarks, *self.warnings],
         }
 
     def __str__(self) -> str:
@@ -274,7 +351,8 @@ class Plan(FrozenModel):
             noise, error = self.noise_of(query), self.error_of(query)
             expected = "known once the view is read" if error.rmse is None else f"{error.rmse:.6g} (rmse)"
             lines.append(f"{query.text}: {noise.kind} noise {noise.scale:.6g}, expected error {expected}")
-        return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"note: {note}" for note in self.notes)])
+        lines += [str(self.guarantee), str(self.certificate), *(f"note: {note}" for note in self.remarks)]
+        return "\n".join([*lines, *(f"warning: {line}" for line in self.warnings)])
 
 
 def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:

@@ -38,24 +38,28 @@ class Recorded:
     spacing: Mapping[str, float]
 
 
-def masks(problem: Problem, theta: Sequence[Gaussian]) -> dict[str, float]:
-    """The least noise on the average of each column."""
+def masks(problem: Problem, theta: Sequence[Gaussian], reads: Sequence[str] = ()) -> dict[str, float]:
+    """The least noise on the average of each column that is released, and of each that is read and masked too."""
     scales = {}
-    for column in problem.columns:
+    for column in (*problem.columns, *reads):
         spacing, declared = problem.spacing(column)
         sd = max(gaussian.sd_of(column) for gaussian in theta)
         scales[column] = mask_scale(spacing, declared, problem.n, sd)
     return scales
 
 
-def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float]) -> Recorded:
-    """The charge for recorded values under noise of these scales; a refusal where the conditions fail."""
+def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float], reads: Sequence[str] = ()) -> Recorded:
+    """The charge for recorded values under noise of these scales; a refusal where the conditions fail.
+
+    `reads` are sensitive columns whose averages are used under a mask: given one secret, the others' digits may tell.
+    """
     _require_rows(problem, theta)
     for gaussian in theta:
         for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
             _require_fine(problem, gaussian, column)
-    floors = [floor for gaussian in theta for floor in _floors(problem, gaussian)]
-    spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in problem.columns}
+    columns = (*problem.columns, *reads)
+    floors = [floor for gaussian in theta for floor in _floors(problem, gaussian, columns)]
+    spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in columns}
     charge = max((_charge(problem, floor, spacing, noise) for floor in floors), default=0.0)
     if not math.isfinite(charge):
         raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
@@ -82,14 +86,15 @@ def _require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
         )
 
 
-def _floors(problem: Problem, gaussian: Gaussian) -> list[dict[str, float]]:
-    """For each secret, the least row variance left of each query column once that secret's entry is known.
+def _floors(problem: Problem, gaussian: Gaussian, columns: Sequence[str]) -> list[dict[str, float]]:
+    """For each secret, the least row variance left of each column once that secret's own entries are known.
 
     For several columns it is a bound on the least eigenvalue, shared out in units of each column's sd.
     """
     floors = []
     for secret in problem.secrets:
-        others = [column for column in problem.columns if column != secret.single]
+        known = secret.columns if all(len(form.coefficients) == 1 for form in secret.forms) else ()
+        others = [column for column in columns if column not in known]
         if secret.single is not None and len(others) == 1:
             floors.append({others[0]: least_residual(gaussian, others[0], secret.single)})
         elif others:

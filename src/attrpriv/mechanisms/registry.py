@@ -1,17 +1,25 @@
-"""All mechanisms by name, and `auto`: the least expected error among those that prove the guarantee."""
+"""All mechanisms by name, and `auto`: the least expected error among those that prove the guarantee.
+
+Plans are ranked by the error that is expected under the assumption: root mean square unless another measure is asked for. Where
+errors differ by less than a share of 1e-9 they are equal, and equals go to the simpler mechanism: the one listed first.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Any
 
 from attrpriv.assumptions import Counts, Groups, Hierarchy
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms import (
+    calibrated_weights,
     chain_quilt,
+    count_transport,
     count_yardsticks,
     gaussian,
     gaussian_counts,
@@ -26,6 +34,7 @@ from attrpriv.mechanisms import (
     wasserstein,
     yardsticks,
 )
+from attrpriv.mechanisms.accuracy import MEASURES, Measure
 from attrpriv.mechanisms.count_yardsticks import is_tally
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
@@ -78,7 +87,8 @@ MECHANISMS: Mapping[str, Planner] = {
     "laplace": _on_networks(parameter_plans.plan_laplace, laplace.plan),
     "gaussian": _on_networks(parameter_plans.plan_gaussian, _gaussian),
     "gaussian_approximation": _on_averages(gaussian.plan_approximation),
-    "transport": _on_averages(transport.plan),
+    "transport": _for_counts(count_transport.plan, transport.plan),
+    "calibrated_weights": _on_averages(calibrated_weights.plan),
     "chain_quilt": chain_quilt.plan,
     "wasserstein": _on_networks(parameter_plans.plan_wasserstein, wasserstein.plan),
     "optimal": _on_networks(parameter_plans.plan_optimal, optimal.plan),
@@ -90,6 +100,8 @@ _NEVER_CHOSEN = frozenset({"constant"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
 # Entries of a correlated column are secrets of another kind than properties of columns.
 _FOR_ENTRIES = frozenset({"chain_quilt", "group_dp"})
+# Errors that differ by a smaller share are equal.
+_EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -99,16 +111,36 @@ class Ranking:
     problem: Problem
     plans: tuple[Plan, ...]
     refused: Mapping[str, Refusal]
+    by: Measure = "rmse"
+    wanted: str | None = None
 
     @property
     def chosen(self) -> Plan | None:
-        """The least error; a view, which answers for a public composition, only where no assumption covers the table itself."""
-        able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN]
+        """The least error, or the mechanism that was asked for by name."""
+        if self.wanted is not None:
+            return next((plan for plan in self.plans if plan.mechanism == self.wanted), None)
+        return next(iter(self.able), None)
+
+    @property
+    def able(self) -> tuple[Plan, ...]:
+        """What `auto` may choose, best first.
+
+        A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that was
+        checked on samples alone, never.
+        """
+        able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN and plan.guarantee.kind != "sampled"]
         if self._mistaken(able):
-            return None
+            return ()
         if any(plan.mechanism not in _WITHOUT_ASSUMPTION for plan in able):
             able = [plan for plan in able if plan.view is None]
-        return next(iter(able), None)
+        return tuple(able)
+
+    def score(self, plan: Plan) -> float:
+        """Expected error over all queries, free of units: the mean logarithm; unknown comes last."""
+        errors = [plan.error_of(query).by(self.by) for query in plan.queries]
+        if any(error is None for error in errors):
+            return math.inf
+        return sum(math.log(max(error or 0.0, 1e-300)) for error in errors) / len(errors)
 
     def _mistaken(self, able: Sequence[Plan]) -> bool:
         """An assumption that was meant to be used and is stated wrongly must not end in a view, which spends the ledger."""
@@ -119,8 +151,24 @@ class Ranking:
     def constant(self) -> Plan | None:
         """The answer that the assumption already gives, where it has less error than the chosen one."""
         chosen = self.chosen
-        better = [plan for plan in self.plans if chosen is not None and _score(plan) < _score(chosen)]
+        better = [plan for plan in self.plans if chosen is not None and self.score(plan) < self.score(chosen)]
         return next((plan for plan in better if plan.mechanism in _NEVER_CHOSEN), None)
+
+    @property
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """Why mechanisms were refused, and which: equal reasons once, and other kinds of assumption not at all."""
+        return _together((r.reason, name) for name, r in self.refused.items() if _elsewhere(r) is None)
+
+    @property
+    def elsewhere(self) -> dict[str, tuple[str, ...]]:
+        """The kinds of assumption that the policy does not make, and the mechanisms that need them."""
+        kinds = ((_elsewhere(refusal), name) for name, refusal in self.refused.items())
+        return _together((kind, name) for kind, name in kinds if kind is not None)
+
+    @property
+    def others(self) -> str:
+        """What is for other assumptions, in a line."""
+        return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in self.elsewhere.items())
 
     @property
     def constant_wins(self) -> bool:
@@ -129,7 +177,12 @@ class Ranking:
 
     def error(self) -> RefusedError | UsageError:
         """The error to raise when no mechanism is left."""
-        reasons = [f"{name}: {refusal.reason}" for name, refusal in self.refused.items() if name not in _NEVER_CHOSEN]
+        if self.wanted is not None:
+            refusal = self.refused[self.wanted]
+            return _refused(f"{self.wanted}: {refusal.reason}", usage=refusal.usage)
+        told = {reason: [name for name in names if name not in _NEVER_CHOSEN] for reason, names in self.reasons.items()}
+        reasons = [f"{', '.join(names)}: {reason}" for reason, names in told.items() if names]
+        reasons += [f"for other assumptions: {self.others}."] if self.elsewhere else []
         usage = any(refusal.usage for refusal in self.refused.values())
         return _refused(f"no mechanism can prove the guarantee. {' | '.join(reasons)}", usage=usage)
 
@@ -141,17 +194,60 @@ class Ranking:
         return rows
 
 
-def rank(problem: Problem) -> Ranking:
-    """Plan the problem with every mechanism."""
+def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for key, name in named:
+        found[key] = (*found.get(key, ()), name)
+    return found
+
+
+def _elsewhere(refusal: Refusal) -> str | None:
+    """The kind of assumption that a mechanism needs, where that is all it lacks."""
+    needed = re.match(r"needs an? ([\w ]+?) assumption\b", refusal.reason)
+    return None if needed is None or refusal.usage else re.sub(r" or an? ", " or ", needed.group(1))
+
+
+def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ranking:
+    """Plan the problem with every mechanism; a named one is chosen whatever its rank."""
+    measure(by)
+    wanted = None if mechanism == "auto" else _known(mechanism)
     plans: list[Plan] = []
     refused: dict[str, Refusal] = {}
     for name in MECHANISMS:
         try:
-            _require_quick(name, problem)
+            if name != wanted:
+                _require_quick(name, problem)
             plans.append(_planned(name, problem))
         except Refusal as refusal:
             refused[name] = refusal
-    return Ranking(problem, tuple(sorted(plans, key=_score)), refused)
+    found = Ranking(problem, (), refused, by, wanted)
+    return replace(found, plans=_best_first(plans, found.score))
+
+
+def _best_first(plans: Sequence[Plan], score: Callable[[Plan], float]) -> tuple[Plan, ...]:
+    """By error; plans of equal error in the order in which they came, the simpler first."""
+    ranked, least = [], -math.inf
+    for value, place in sorted((score(plan), place) for place, plan in enumerate(plans)):
+        least = least if value <= least + _EQUAL else value
+        ranked.append((least, place))
+    return tuple(plans[place] for _, place in sorted(ranked))
+
+
+def measure(by: str) -> Measure:
+    """One of the measures that plans are compared by."""
+    for known in MEASURES:
+        if by == known:
+            return known
+    raise UsageError(f"by: must be one of {', '.join(MEASURES)}. Got {by!r}.")
+
+
+def _known(mechanism: str) -> str:
+    """The name of a mechanism; a suggestion where it is nearly one."""
+    if mechanism in MECHANISMS:
+        return mechanism
+    near = get_close_matches(mechanism.lower().replace("-", "_").replace(" ", "_"), ("auto", *MECHANISMS), n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.{meant}")
 
 
 def _require_quick(name: str, problem: Problem) -> None:
@@ -169,18 +265,17 @@ def _planned(name: str, problem: Problem) -> Plan:
     return MECHANISMS[name](problem)
 
 
-def plan(problem: Problem, mechanism: str = "auto") -> Plan:
+def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Plan:
     """A plan by the named mechanism, or the best of all (`auto`)."""
+    measure(by)
     if mechanism == "auto":
-        ranking = rank(problem)
+        ranking = rank(problem, by)
         if ranking.chosen is None:
             raise ranking.error()
         return ranking.chosen
-    if mechanism not in MECHANISMS:
-        raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.")
     refusal = None
     try:
-        return _planned(mechanism, problem)
+        return _planned(_known(mechanism), problem)
     except Refusal as caught:
         refusal = caught
     raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
@@ -198,11 +293,3 @@ def plan_view_of(problem: Problem) -> ViewPlan:
 
 def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:
     return UsageError(text) if usage else RefusedError(text)
-
-
-def _score(plan: Plan) -> float:
-    """Expected error over all queries, free of units: the mean logarithm of the root mean square; unknown comes last."""
-    errors = [plan.error_of(query).rmse for query in plan.queries]
-    if any(error is None for error in errors):
-        return math.inf
-    return sum(math.log(max(error or 0.0, 1e-300)) for error in errors) / len(errors)

@@ -88,7 +88,7 @@ def _corners(problem: Problem, secret: Secret, box: VectorBox, gap: float, off: 
     import numpy as np
 
     steepest = np.array([max(map(abs, pair)) for pair in box.slopes])
-    residual = _credited(box.residual - (2 * off + off**2) * box.spread * np.outer(steepest, steepest))
+    residual = semidefinite_or_nothing(box.residual - (2 * off + off**2) * box.spread * np.outer(steepest, steepest))
     ends = []
     for column, (low, high) in zip(problem.columns, box.slopes, strict=True):
         reach = 0.0 if is_itself(column, secret.coefficients) else off * max(abs(low), abs(high))
@@ -101,7 +101,7 @@ def _corners(problem: Problem, secret: Secret, box: VectorBox, gap: float, off: 
     return [(np.array([[slope * gap] for slope in corner]), residual, False) for corner in sorted(halves)]
 
 
-def _credited(residual: Matrix) -> Matrix:
+def semidefinite_or_nothing(residual: Matrix) -> Matrix:
     """The matrix itself where it is a covariance; else nothing is credited."""
     import numpy as np
 
@@ -122,7 +122,7 @@ def _joint(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
     gamma, residual, explained = _regression(gaussian, problem.columns, secret)
     # The regression is solved in floats; what that can be off, for matrices this far from singular, is not credited.
     slack = _SOLVED * np.diag(np.diag(residual + explained))
-    credited = _credited(residual - slack - (2 * off + off**2) * explained)
+    credited = semidefinite_or_nothing(residual - slack - (2 * off + off**2) * explained)
     return [(gamma @ np.array(steps) * (1 + off) * (1 + _SOLVED), credited, False) for steps in secret.joint_steps(problem.n)]
 
 

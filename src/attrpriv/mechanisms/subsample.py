@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.framework import Problem
 from attrpriv.guarantee import ViewCell
-from attrpriv.mechanisms.accuracy import UNKNOWN_ERROR, Error, gaussian_error
+from attrpriv.mechanisms.accuracy import UNKNOWN_ERROR, Error, gaussian_error, unaffected
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view, public_shares
@@ -45,6 +45,7 @@ def plan(problem: Problem) -> Plan:
         certificate=view.certificate,
         view=view,
         errors=tuple(_error(problem, view, shares, query) for query in problem.queries),
+        model_error=unaffected(0.0),
         notes=(*view.notes, composition_note(shares)),
     )
 

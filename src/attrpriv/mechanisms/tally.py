@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import Field
 
+from attrpriv.calibration.count_transport import transport_row
 from attrpriv.errors import CertificateError, DataError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.guarantee import (
@@ -23,7 +24,9 @@ from attrpriv.guarantee import (
     ConstantEvidence,
     CountCasesEvidence,
     CountDirectEvidence,
+    CountHybridEvidence,
     CountLaplaceEvidence,
+    CountTransportEvidence,
     CouplingEvidence,
     KernelEvidence,
     LaplaceEvidence,
@@ -75,6 +78,7 @@ class Tally(FrozenModel):
     scale: NonNegative = 0.0
     individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
     tails: tuple[NonNegative, ...] = Field(default=(), description="of a kernel: chances to be more than 0, 1, ... steps off")
+    tail_step: int = Field(default=1, ge=1, description="of a kernel: how many steps there are from one of `tails` to the next")
     parameters: FrozenMap[Any] = Field(default_factory=dict)
 
     @property
@@ -100,9 +104,13 @@ class Tally(FrozenModel):
     def _from_kernel(self, total: int, categories: Sequence[int], evidence: object) -> int:
         if isinstance(evidence, KernelEvidence | ParameterKernelEvidence):
             return evidence.start + draw(evidence.weights[total - evidence.start])
+        members = sum(count for count, one in zip(categories, self.categories, strict=True) if one.member)
+        if isinstance(evidence, CountTransportEvidence | CountHybridEvidence):
+            moved = transport_row(evidence.transport, members)
+            noise = whole_laplace(self.scale) if self.scale else 0
+            return moved.start + coupled_draw(moved.sources, moved.targets, moved.cell(total)) + noise
         if not isinstance(evidence, CouplingEvidence):
             raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
-        members = sum(count for count, one in zip(categories, self.categories, strict=True) if one.member)
         row = members - evidence.pairs.low
         if not 0 <= row < len(evidence.targets):
             raise DataError(OUTSIDE)
@@ -148,7 +156,7 @@ class Tally(FrozenModel):
         if self.centre is not None:
             unit = self.unit_of(query, n)
             return Spread("gaussian", unit * float(self.parameters["sd"]), bias=unit * float(self.parameters["bias"]))
-        return WholeSpread(self.noise, self.scale, self.individuals, self.unit_of(query, n), self.tails)
+        return WholeSpread(self.noise, self.scale, self.individuals, self.unit_of(query, n), self.tails, self.tail_step)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -185,6 +193,10 @@ class Tally(FrozenModel):
             return evidence.counts(self.reads, float(self.width), self.noise, self.scale, n)
         if self.histogram != (isinstance(evidence, CountLaplaceEvidence) and evidence.histogram):
             return False
+        if isinstance(evidence, CountTransportEvidence | CountHybridEvidence):
+            scale = evidence.scale if isinstance(evidence, CountHybridEvidence) else 0.0
+            same = evidence.transport.records.values == self.steps and evidence.transport.n == n
+            return same and (self.noise, self.scale) == ("kernel", scale)
         if isinstance(evidence, KernelEvidence | CouplingEvidence):
             return self.noise == "kernel" and evidence.records.values == self.steps
         if isinstance(evidence, CountCasesEvidence):

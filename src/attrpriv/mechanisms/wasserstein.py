@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrpriv.calibration.search import largest_private
+from attrpriv.calibration import gaussian_mu
+from attrpriv.calibration.direct import least_scale
 from attrpriv.divergences.family_wasserstein import family_wasserstein
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
@@ -38,7 +39,8 @@ def plan(problem: Problem) -> Plan:
     ways = [_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
-        ways += [_laplace(found, problem.delta * (1 - 1e-9)), _gaussian(found, problem.delta * (0.5 - 1e-9))]
+        ways += [_laplace(found, problem.delta * (1 - 1e-9))]
+        ways += _gaussian(found, problem.delta * (0.5 - 1e-9), min(_error(found, way) for way in ways))
     best = min(ways, key=lambda way: _error(found, way))
     ignored = f", mass {best.ignored:.3g} left aside" if best.ignored else ""
     notes = (f"W = {best.distance}{ignored}.",)
@@ -57,15 +59,24 @@ def _laplace(found: Counted, ignored: float) -> WassersteinEvidence:
     return _evidence(found, distance, ignored, "laplace", scale)
 
 
-def _gaussian(found: Counted, ignored: float) -> WassersteinEvidence:
+def _gaussian(found: Counted, ignored: float, error: float) -> list[WassersteinEvidence]:
+    """Nothing where it would err more than `error` anyhow."""
     distance = _distance(found, ignored)
+    scale = shift_scale(distance, found.problem.epsilon, ignored, error)
+    return [] if scale is None else [_evidence(found, distance, ignored, "gaussian", scale)]
+
+
+def shift_scale(distance: int, epsilon: float, delta: float, error: float) -> float | None:
+    """The least whole-number Gaussian noise that hides a shift by `distance`; None where it is clearly more than `error`.
+
+    Rounded to whole numbers a Gaussian hides hardly more than it does without, so the continuous one tells whether to look.
+    """
     if distance == 0:
-        return _evidence(found, 0, ignored, "none", 0.0)
-    epsilon = found.problem.epsilon
-    precision = largest_private(
-        lambda x: shifted_delta("gaussian", 1 / x, distance, epsilon) <= ignored, start=epsilon / (8.0 * distance)
-    )
-    return _evidence(found, distance, ignored, "gaussian", 1 / precision)
+        return 0.0
+    start = distance / gaussian_mu(epsilon, delta)
+    if start > 1.25 * error + 1:
+        return None
+    return least_scale(lambda scale: shifted_delta("gaussian", scale, distance, epsilon) <= delta, start)
 
 
 def _evidence(

@@ -20,7 +20,8 @@ class WholeSpread:
     individuals: float = 0.0
     unit: float = 1.0
     tails: tuple[float, ...] = ()
-    """Of a kernel: the chance, at most, to be more than 0, 1, 2, ... off."""
+    """Of a kernel: the chance, at most, to be more than 0, 1, 2, ... times `tail_step` off."""
+    tail_step: int = 1
 
     def reach(self, level: float) -> float:
         """Half the width of the interval that holds the table's own value with this confidence."""
@@ -30,7 +31,7 @@ class WholeSpread:
 
     def _steps(self, missed: float) -> int:
         if self.tails:
-            return next((t for t, tail in enumerate(self.tails) if tail <= missed), len(self.tails))
+            return self.tail_step * next((t for t, tail in enumerate(self.tails) if tail <= missed), len(self.tails))
         if self.individuals and self.scale:  # a sum of two: each may be off with half the chance
             own = WholeSpread(self.noise, self.scale)._steps(missed / 2)
             return own + WholeSpread("laplace", self.individuals)._steps(missed / 2)

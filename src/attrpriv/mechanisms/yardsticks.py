@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error, unaffected
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
@@ -173,5 +173,6 @@ def _assemble(
         columns=columns,
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
+        model_error=unaffected(problem.epsilon),
         notes=notes,
     )

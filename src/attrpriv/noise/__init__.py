@@ -3,6 +3,7 @@
 from attrpriv.noise.exact import (
     GRID_BITS,
     MOST_BITS,
+    add_filled_gaussian,
     add_gaussian,
     add_gaussian_on,
     add_laplace,
@@ -16,6 +17,7 @@ from attrpriv.noise.kernel import coupled_draw, draw
 __all__ = [
     "GRID_BITS",
     "MOST_BITS",
+    "add_filled_gaussian",
     "add_gaussian",
     "add_gaussian_on",
     "add_laplace",

@@ -15,6 +15,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
+from secrets import randbits
 from typing import Any
 
 from attrpriv.errors import CertificateError, UsageError
@@ -50,6 +51,12 @@ def add_gaussian_on(value: Fraction, scale: float, step: float) -> Fraction:
     if not (0 < step <= granularity(scale) and scale / step <= 2.0**MOST_BITS):
         raise CertificateError("noise: the grid must be as fine as the noise asks for, and not finer than 64 bits hold.")
     return _on_grid(value, step, int(_gaussian(scale / step)(0)))
+
+
+def add_filled_gaussian(value: Fraction, scale: float, digits: int) -> Fraction:
+    """The same as `add_gaussian`, somewhere within its step of the grid: that many more random bits fill the step evenly."""
+    inside = Fraction(2 * randbits(digits) + 1, 2 ** (digits + 1)) - Fraction(1, 2)
+    return add_gaussian(value, scale) + inside * Fraction(granularity(scale))
 
 
 def add_laplace(value: Fraction, scale: float) -> Fraction:

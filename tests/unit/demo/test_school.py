@@ -79,7 +79,7 @@ def test_the_demo_compares_and_releases(tmp_path: Path) -> None:
     best = ours[0].plan.error.rmse
     assert best is not None
     assert all(error is not None and error > best for label, error in errors.items() if label != ours[0].label)
-    assert {row.plan.mechanism for row in shown.rows} == {"group_dp", "gaussian"}
+    assert {row.plan.mechanism for row in shown.rows} == {"group_dp", "gaussian", "transport"}
     assert len(shown.rows) == len(errors) >= 3
     assert sorted(path.name for path in (tmp_path / "school").iterdir()) == [
         "students.ledger",

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.guarantee import Clamp
+from attrpriv.guarantee import Clamp, Read
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped
 
 SPREADS = [
@@ -25,8 +25,13 @@ SPREADS = [
 ]
 
 
-def clamp(**changed: float) -> Clamp:
-    return Clamp(**({"column": "income", "centre": 60_000.0, "slope": 2.0**-12, "reach": 0.5, "mask": 1e-9} | changed))
+def clamp(slope: float = 2.0**-12, reach: float = 0.5, centre: float = 60_000.0, mask: float = 1e-9) -> Clamp:
+    read = Read(coefficients={"income": 1.0}, centre=centre, mask=mask)
+    return Clamp(reads=(read,), slopes=((slope,),), reach=reach)
+
+
+def taken_back(made: Clamp, average: int, hidden: int, scale: float) -> Fraction:
+    return clamped(made, [Fraction(average)], [Fraction(hidden)], clamp_bits(made, [scale]))[0]
 
 
 def beyond(law: ClampSpread, y: float) -> float:
@@ -104,19 +109,19 @@ def test_a_level_is_between_0_and_1(level: float) -> None:
 )
 def test_what_is_taken_back(hidden: int, moved: Fraction) -> None:
     """Within the reach nothing; beyond it, all that is beyond. The mask is there, and small here."""
-    found = clamped(clamp(), Fraction(150), Fraction(hidden), 1e-4)
+    found = taken_back(clamp(), 150, hidden, 1e-4)
     assert abs(found - 150 - moved) < Fraction(1, 10**10)
 
 
 def test_with_no_reach_all_is_taken_back() -> None:
-    found = clamped(clamp(reach=0.0), Fraction(150), Fraction(64_096), 1e-4)
+    found = taken_back(clamp(reach=0.0), 150, 64_096, 1e-4)
     assert abs(found - 149) < Fraction(1, 10**10)
 
 
 def test_the_sensitive_average_is_masked() -> None:
     """The law of the mask, seen where everything is taken back: a mutant without it would give one value."""
     wide = clamp(reach=0.0, mask=100.0)
-    found = [float(clamped(wide, Fraction(0), Fraction(60_000), 1e-3)) * -(2.0**12) for _ in range(2_000)]
+    found = [float(taken_back(wide, 0, 60_000, 1e-3)) * -(2.0**12) for _ in range(2_000)]
     assert len(set(found)) == 2_000
     assert np.std(found) == pytest.approx(100, rel=0.12)  # seven standard errors
     assert abs(np.mean(found)) < 16
@@ -126,12 +131,12 @@ def test_the_grid_of_the_mask_is_fine_enough() -> None:
     """A quarter of a step of the answer's own grid, at the least."""
     for mask in (1e-9, 1.0, 1e4):
         made = clamp(mask=mask)
-        step = abs(made.slope) * mask * 2.0 ** -clamp_bits(made, 1e-3) / 2
+        step = abs(made.slopes[0][0]) * mask * 2.0 ** -clamp_bits(made, [1e-3]) / 2
         assert step <= 1e-3 * 2.0**-33 / 4 * 1.0000001
-        assert clamp_bits(made, 1e-3) >= 34
+        assert clamp_bits(made, [1e-3]) >= 34
 
 
-@pytest.mark.parametrize("changed", [{"mask": 0.0}, {"reach": -1.0}, {"slope": float("nan")}, {"centre": float("inf")}])
+@pytest.mark.parametrize("changed", [{"mask": -1.0}, {"reach": -1.0}, {"slope": float("nan")}, {"centre": float("inf")}])
 def test_bad_clamps(changed: dict[str, float]) -> None:
     with pytest.raises(PolicyError):
         clamp(**changed)

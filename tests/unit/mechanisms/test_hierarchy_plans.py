@@ -18,7 +18,7 @@ from attrpriv.guarantee import GaussianEvidence, HierarchyEvidence
 from attrpriv.mechanisms import Plan, plan, rank
 from attrpriv.mechanisms.budget import budget
 from attrpriv.mechanisms.hierarchy_case import recorded
-from attrpriv.mechanisms.transport import spread
+from attrpriv.mechanisms.hierarchy_transport import spread
 from attrpriv.queries.query import Query
 
 NUMBERS: dict[str, Any] = {
@@ -59,12 +59,12 @@ def test_the_design_s_example() -> None:
     asked = problem()
     left = budget(asked, asked.theta, recorded(asked, (Hierarchy(**NUMBERS),), ("weight", "income")).charge, 0.0, common=1)
     mu = gaussian_mu(left.epsilon, left.delta)
-    assert evidence.check.slope == evidence.clamp.slope == pytest.approx(3 / 16_000)
+    assert evidence.check.slope == evidence.clamp.slopes[0][0] == pytest.approx(3 / 16_000)
     assert evidence.check.variance == pytest.approx(25 * 0.91 + 625 / 10_000)
     tau = mu * math.sqrt(evidence.check.variance + 1e-8)
     assert 2 * evidence.clamp.reach == pytest.approx(tau, rel=1e-8)
     assert evidence.scale == pytest.approx(1e-4)
-    assert evidence.clamp.mask == pytest.approx(1e-4)
+    assert evidence.clamp.reads[0].mask == pytest.approx(1e-4)
     w, h = 3 / 16_000 * math.sqrt(8_000**2 + 300**2), tau / 2
     beyond = math.erfc(h / w / math.sqrt(2)) / 2
     density = math.exp(-((h / w) ** 2) / 2) / math.sqrt(2 * math.pi)
@@ -88,7 +88,7 @@ def test_near_values_are_hidden_by_a_linear_share() -> None:
     found, evidence = transported(secrets=(Parameter("income", between=(40_000.0, 80_000.0), within=6_500.0),))
     assert found.columns[0].parameters["form"] == "linear"
     assert evidence.clamp.reach == 0
-    assert 0 < evidence.clamp.slope < evidence.check.slope
+    assert 0 < evidence.clamp.slopes[0][0] < evidence.check.slope
     assert evidence.scale == pytest.approx(1e-4, rel=1e-4)
     clamp = plan(problem(secrets=(Parameter("income", within=40_000.0),)), "transport")
     assert (found.error.rmse or 0) < (clamp.error.rmse or 0)
@@ -210,7 +210,7 @@ def test_single_persons() -> None:
         ({"resolution": {"weight": 20.0}}, "gaussian", "at least twice the spacing"),
         ({"resolution": {"weight": 1.0, "income": 20_000.0}}, "transport", "at least twice the spacing"),
         ({"n": 50}, "gaussian", "at least 100 rows"),
-        ({"theta": ()}, "transport", "needs a hierarchy assumption"),
+        ({"theta": ()}, "transport", "needs a gaussian or a hierarchy assumption"),
         ({"queries": (Query("avg", "weight", where="height > 66"),)}, "transport", "over all rows only"),
     ],
 )
@@ -243,12 +243,23 @@ def changed(found: Plan, **evidence: Any) -> Plan:
 
 @pytest.mark.parametrize(
     "clamp",
-    [{"reach": 0.6}, {"slope": 1.8e-4}, {"slope": -3 / 16_000}, {"slope": math.nan}, {"column": "weight"}, {"mask": 0.0}],
+    [
+        {"reach": 0.6},
+        {"slopes": ((1.8e-4,),)},
+        {"slopes": ((-3 / 16_000,),)},
+        {"slopes": ((math.nan,),)},
+        {"period": 10.0},
+        {"metric": ((1.0,),)},
+        {"reads": {"coefficients": {"weight": 1.0}}},
+        {"reads": {"coefficients": {"income": 2.0}}},
+        {"reads": {"mask": 0.0}},
+    ],
     ids=str,
 )
 def test_a_changed_clamp_fails_its_certificate(clamp: dict[str, Any]) -> None:
     found, evidence = transported()
-    worse = changed(found, clamp=evidence.clamp.model_copy(update=clamp))
+    reads = (evidence.clamp.reads[0].model_copy(update=clamp.get("reads", {})),)
+    worse = changed(found, clamp=evidence.clamp.model_copy(update=clamp | {"reads": reads}))
     with pytest.raises(CertificateError):
         worse.answers([Fraction(150), Fraction(60_000)])
 

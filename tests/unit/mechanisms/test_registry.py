@@ -33,12 +33,12 @@ def problem(**changes: Any) -> Problem:
 
 def test_auto_takes_the_least_error_and_never_the_constant() -> None:
     ranking = rank(problem())
-    assert [p.mechanism for p in ranking.plans] == ["constant", "gaussian", "group_dp"]
+    assert [p.mechanism for p in ranking.plans] == ["constant", "transport", "gaussian", "group_dp"]
     errors = [p.error.rmse or 0.0 for p in ranking.plans]
     assert errors == sorted(errors)
     assert ranking.chosen is not None
     assert plan(problem()) == ranking.chosen
-    assert ranking.chosen.mechanism == "gaussian"
+    assert ranking.chosen.mechanism == "transport"
     assert ranking.constant_wins
 
 

@@ -1,0 +1,182 @@
+"""The clamp and the noise that together err least on an average that hides how many rows are of some category.
+
+    widest_reach    the largest h, for given noise s^2, with `clamped_group_delta_upper` <= delta
+    best_clamp      s^2 and h of least   s^2 + E extra + E (|y| - h)_+^2   over the counts that are expected
+
+| symbol | here |
+|---|---|
+| y | what a table's counts tell of its average, around the centre: `Moves.values` with their chances |
+| extra | the noise that equalising adds to such a table: `Moves.extra`; nothing where noise is direct |
+
+More noise allows a wider clamp, up to the noise at which nothing need be taken back: that is plain Gaussian noise, so the best
+pair is never worse than it (in the same form). What must never change: a pair that is returned has itself been shown to keep
+the promise. The law of y decides how well a release is expected to do, never what it promises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attrpriv.calibration.gaussian import gaussian_mu
+from attrpriv.divergences.coupled import Between
+from attrpriv.divergences.group_clamp import clamped_group_delta_upper
+from attrpriv.divergences.groups import EQUALISED_ETA, Form
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.laws.groups import GroupCase
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+# Of the clamp's reach: while the noise is still sought, and at the end.
+_ROUGHLY, _FINELY = 12, 40
+_COARSE = 12
+_GOLDEN = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What the counts tell, over the tables that are expected; values of several averages have one column each."""
+
+    values: Array
+    weights: Array
+    extra: Array
+
+    def squared(self, reach: float) -> float:
+        """E (|y| - h)_+^2."""
+        import numpy as np
+
+        beyond = np.maximum(np.abs(self.values) - reach, 0.0) if math.isfinite(reach) else np.zeros_like(self.values)
+        return float(np.sum(self.weights * beyond**2))
+
+    @property
+    def added(self) -> float:
+        return float((self.weights * self.extra).sum())
+
+
+@dataclass(frozen=True)
+class GroupClamp:
+    """A clamp and its noise, and the mean square of what they do to an answer."""
+
+    form: Form
+    reach: float
+    noise_variance: float
+    squared: float
+
+
+def widest_reach(
+    case: GroupCase,
+    noise_variance: float,
+    epsilon: float,
+    delta: float,
+    form: Form,
+    between: Between | None = None,
+    halvings: int = _FINELY,
+) -> float | None:
+    """The largest clamp that this noise can do with; infinite where nothing need be taken back, None where none is enough.
+
+    >>> case = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0),), rest=((42.0, 12.0),))
+    >>> round(widest_reach(case, 0.01, 1.0, 1e-6, "equalised"), 4)
+    0.1397
+    """
+
+    def private(reach: float) -> bool:
+        return clamped_group_delta_upper(case, reach, noise_variance, epsilon, form, between) <= delta
+
+    if private(math.inf):
+        return math.inf
+    low, high = 0.0, case.told / 2
+    if not private(low):
+        return None
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        low, high = (middle, high) if private(middle) else (low, middle)
+    return low
+
+
+def best_clamp(
+    case: GroupCase,
+    epsilon: float,
+    delta: float,
+    form: Form,
+    moves: Moves,
+    floor_variance: float = 0.0,
+    between: Between | None = None,
+) -> GroupClamp:
+    """The pair of least mean square, with at least the noise `floor_variance`."""
+    gaussian_mu(epsilon, delta)  # validates both
+    if form == "equalised" and not (1 + math.exp(epsilon)) * EQUALISED_ETA < delta / 2:
+        raise RefusedError(
+            f"delta: equalising needs more than {2 * (1 + math.exp(epsilon)) * EQUALISED_ETA:.3g}. Got {delta:g}."
+        )
+    least, most = _ends(case, epsilon, delta, form, floor_variance, between)
+
+    def at(variance: float, halvings: int = _ROUGHLY) -> GroupClamp:
+        reach = widest_reach(case, variance, epsilon, delta, form, between, halvings)
+        if reach is None:
+            return GroupClamp(form, 0.0, variance, math.inf)
+        return GroupClamp(form, reach, variance, variance + moves.added * (form == "equalised") + moves.squared(reach))
+
+    found = [at(variance) for variance in spaced(least, most)]
+    best = min(range(len(found)), key=lambda k: found[k].squared)
+    around = found[max(0, best - 1)].noise_variance, found[min(len(found) - 1, best + 1)].noise_variance
+    refined = at(golden(lambda v: at(v).squared, *around))
+    chosen = at(min(found[best], refined, key=lambda way: way.squared).noise_variance, _FINELY)
+    if not math.isfinite(chosen.squared):
+        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
+    return chosen
+
+
+def _ends(
+    case: GroupCase, epsilon: float, delta: float, form: Form, floor: float, between: Between | None
+) -> tuple[float, float]:
+    """The least noise with which some clamp is private, and the noise that needs none."""
+
+    def noise(reach: float) -> float:
+        def private(variance: float) -> bool:
+            return clamped_group_delta_upper(case, reach, variance, epsilon, form, between) <= delta
+
+        if private(floor):
+            return floor
+        low, high = floor, max(floor, case.gap**2, case.most_variance)
+        while not private(high):
+            low, high = high, 4 * high
+        for _ in range(_FINELY):
+            middle = (low + high) / 2
+            low, high = (low, middle) if private(middle) else (middle, high)
+        return high
+
+    most = noise(math.inf)
+    return min(noise(0.0), most), most
+
+
+def spaced(low: float, high: float) -> list[float]:
+    """Numbers from one to the other, closer to each other near the lower end."""
+    if not low < high:
+        return [low]
+    inner = [low + (high - low) * (k / _COARSE) ** 3 for k in range(_COARSE)]
+    return [*dict.fromkeys(inner), high]
+
+
+def golden(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where a function of one valley is least, nearly."""
+    if not low <= high:
+        raise UsageError(f"search: ends must be in order. Got {low}, {high}.")
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = function(left), function(right)
+    for _ in range(_GOLDEN):
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = function(right)
+    return left if at_left <= at_right else right

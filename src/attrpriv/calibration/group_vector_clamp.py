@@ -1,0 +1,316 @@
+"""The ball and the noise that together err least on several averages that hide how many rows are of some category.
+
+| form | noise that depends on the table | proof |
+|---|---|---|
+| equalised | all that is missing to Vmax (`calibration.groups_vector`) | `divergences.group_vector_clamp.ball_delta` |
+| direct | a public share of that, from none to nearly all | `path_delta`: the privacy loss of unequal covariances |
+
+In both every average has its mask, and further noise common to them: for *equalised* the least trace that hides a share of the
+shift, for *direct* along the shift, which is to say on the count. More noise allows a wider ball.
+
+What must never change: a ball that is returned has been shown to keep the promise together with its noise; which one errs least
+is only expected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attrpriv.calibration.gaussian import gaussian_mu
+from attrpriv.calibration.group_clamp import Moves, golden
+from attrpriv.calibration.groups_vector import (
+    Equalised,
+    Part,
+    equalise,
+    equalising_covariance,
+    equalising_error,
+    least_group_covariance,
+)
+from attrpriv.divergences.coupled import Between
+from attrpriv.divergences.group_vector_clamp import Ball, Delta, ball_delta, path_delta, told_apart, whitened
+from attrpriv.divergences.groups import Form
+from attrpriv.errors import RefusedError
+from attrpriv.laws.groups_vector import Rows, VectorCase
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+_SHY = 1 - 1e-8
+_SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
+# Of the equalising noise, where covariances are left unequal.
+_LEFT = (0.0, 0.3, 0.6, 0.85)
+_TRIES, _HALVINGS = 12, 20
+
+
+@dataclass(frozen=True)
+class VectorClamp:
+    """Noise and ball, and the mean squares of what they do to each answer."""
+
+    form: Form
+    equalised: Equalised
+    independent: tuple[float, ...]
+    factor: Rows
+    reach: float
+    metric: Rows
+    squared: tuple[float, ...]
+
+    def cost(self, unit: Sequence[float]) -> float:
+        return sum(square / u**2 for square, u in zip(self.squared, unit, strict=True))
+
+
+def clamped_vector_delta(case: VectorCase, way: VectorClamp, between: Between | None = None, beyond: float = 0.0) -> Delta:
+    """An upper bound on H by epsilon, over all pairs of counts and, equalised, all categories of the rows and the whole box."""
+    import numpy as np
+
+    noise = _noise(way.independent, way.factor)
+    ball = Ball(way.reach, np.array(way.metric, dtype=np.float64))
+    if way.form == "equalised":
+        total = np.array(way.equalised.target) + noise
+        found = whitened(total)
+        off = math.inf if found is None else equalising_error(case, way.equalised, found[0])
+        return ball_delta(case, total, off, ball, between, beyond)
+    if len(case.members) != 1 or len(case.rest) != 1:
+        return told_apart
+    low, high = (_made(case, way.equalised, a) + noise for a in (case.low, case.high))
+    return path_delta(case, low, high, ball, between, beyond)
+
+
+def _noise(independent: Sequence[float], factor: Rows) -> Matrix:
+    import numpy as np
+
+    own = np.diag(np.array(independent, dtype=np.float64) ** 2)
+    return own + np.array(factor) @ np.array(factor).T if factor and factor[0] else own
+
+
+def _made(case: VectorCase, equalised: Equalised, count: int) -> Matrix:
+    """The covariance of a table of two categories, with the noise that depends on it."""
+    sides = (count,), (case.n - count,)
+    return case.own(*sides) + equalising_covariance(case, equalised, *sides)
+
+
+def beyond(ball: Ball, values: Matrix) -> Matrix:
+    """What is taken back of each row, and not given again."""
+    import numpy as np
+
+    length = ball.norm(values)
+    left = np.minimum(1.0, ball.reach / np.maximum(length, 1e-300))
+    return np.asarray(values * (1 - left)[:, None])
+
+
+def best_vector_clamp(
+    case: VectorCase,
+    epsilon: float,
+    delta: float,
+    moves: Moves,
+    floors: Sequence[float],
+    between: Between | None = None,
+) -> VectorClamp:
+    """The form, noise and ball of least expected error, in units of each average's own sd."""
+    import numpy as np
+
+    unit = np.sqrt(np.diag(np.array(equalise(case).target))).tolist()
+    ways = [*_equalised_ways(case, epsilon, delta, moves, floors, unit, between)]
+    if len(case.members) == len(case.rest) == 1 and not case.mean_tolerance:
+        ways += _direct_ways(case, epsilon, delta, moves, floors, unit, between)
+    if not ways:
+        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
+    return min(ways, key=lambda way: way.cost(unit))
+
+
+# ------------------------------------------------------------------------------------------------------------ equalised
+
+
+def _equalised_ways(
+    case: VectorCase,
+    epsilon: float,
+    delta: float,
+    moves: Moves,
+    floors: Sequence[float],
+    unit: Sequence[float],
+    between: Between | None,
+) -> list[VectorClamp]:
+    """Noise that hides a share of the shift, and the ball that it leaves room for."""
+    equalised = equalise(case)
+    mu = gaussian_mu(epsilon, delta)
+
+    def at(share: float) -> VectorClamp | None:
+        return _equalised(case, equalised, share, epsilon, delta, mu, moves, floors, between)
+
+    def cost(share: float) -> float:
+        way = at(share)
+        return math.inf if way is None else way.cost(unit)
+
+    costs = [cost(share) for share in _SHARES]
+    best = min(range(len(_SHARES)), key=lambda k: costs[k])
+    around = _SHARES[max(0, best - 1)], _SHARES[min(len(_SHARES) - 1, best + 1)]
+    found = [at(_SHARES[best]), at(golden(cost, *around))]
+    return [way for way in found if way is not None]
+
+
+def _equalised(
+    case: VectorCase,
+    equalised: Equalised,
+    share: float,
+    epsilon: float,
+    delta: float,
+    mu: float,
+    moves: Moves,
+    floors: Sequence[float],
+    between: Between | None,
+) -> VectorClamp | None:
+    import numpy as np
+
+    hidden = _scaled(case, share)
+    noise = least_group_covariance(hidden, epsilon, delta, floors)
+    total = np.array(equalised.target) + _noise(noise.independent, noise.factor)
+    found = whitened(total)
+    if found is None:
+        return None
+    untold = max(float(np.linalg.norm(found[0] @ np.array(corner))) for corner in case.untold())
+    # With a population's chances there is more room than the distance alone would leave.
+    low, high = 0.0, mu / 2 * (1.0 if between is None else 4.0)
+    best: VectorClamp | None = None
+    for reach in (max(0.0, (mu - untold * (1 + 1e-8)) / 2 * _SHY), *([None] * _HALVINGS)):
+        tried = (low + high) / 2 if reach is None else reach
+        way = _way("equalised", equalised, noise.independent, noise.factor, Ball(tried, total), moves, 1.0)
+        private = clamped_vector_delta(case, way, between)(epsilon) <= delta
+        best, low, high = (way, tried, high) if private else (best, low, tried)
+    return best
+
+
+def _scaled(case: VectorCase, share: float) -> VectorCase:
+    """The same with every difference of stated means made smaller."""
+    members, rest = (
+        tuple((tuple(share * mean for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
+    )
+    return replace(case, members=members, rest=rest)
+
+
+def _way(
+    form: Form,
+    equalised: Equalised,
+    independent: tuple[float, ...],
+    factor: Rows,
+    ball: Ball,
+    moves: Moves,
+    share: float,
+) -> VectorClamp:
+    """With what it does to answers: noise of all kinds, and what is taken back."""
+    import numpy as np
+
+    taken = moves.weights @ beyond(ball, moves.values) ** 2
+    squares = np.diag(_noise(independent, factor)) + share * (moves.weights @ moves.extra) + taken
+    metric = tuple(tuple(float(x) for x in row) for row in ball.metric)
+    return VectorClamp(form, equalised, independent, factor, ball.reach, metric, tuple(squares.tolist()))
+
+
+# --------------------------------------------------------------------------------------------------------------- direct
+
+
+def _direct_ways(
+    case: VectorCase,
+    epsilon: float,
+    delta: float,
+    moves: Moves,
+    floors: Sequence[float],
+    unit: Sequence[float],
+    between: Between | None,
+) -> list[VectorClamp]:
+    """For each share of equalising: the ball without further noise, then with the noise on the count that seems best."""
+    ways: list[VectorClamp] = []
+    for share in _LEFT:
+        plain = _direct(case, epsilon, delta, moves, floors, share, None, between)
+        noisy = None if plain is None else _direct(case, epsilon, delta, moves, floors, share, plain, between)
+        better = [way for way in (plain, noisy) if way is not None]
+        if ways and min(way.cost(unit) for way in better) > ways[-1].cost(unit):
+            break  # more noise did not pay
+        ways += sorted(better, key=lambda way: -way.cost(unit))
+    return ways
+
+
+def _direct(
+    case: VectorCase,
+    epsilon: float,
+    delta: float,
+    moves: Moves,
+    floors: Sequence[float],
+    share: float,
+    before: VectorClamp | None,
+    between: Between | None,
+) -> VectorClamp | None:
+    import numpy as np
+
+    full = equalise(case)
+    equalised = Equalised(full.target, _shares(full.parts, share))
+    row = np.array(case.told()[0]) / case.apart
+    scale = 0.0 if before is None else _count_noise(before, row, moves)
+    if before is not None and scale == 0.0:
+        return None
+    independent = tuple(float(floor) for floor in floors)
+    factor: Rows = tuple((float(scale * x),) for x in row) if scale else ()
+    noise = _noise(independent, factor)
+    low, high = (_made(case, equalised, a) + noise for a in (case.low, case.high))
+    reach = _widest(case, low, high, np.array(full.target) + noise, epsilon, delta, between)
+    if reach is None:
+        return None
+    ball = Ball(reach, np.array(full.target) + noise)
+    return _way("direct", equalised, independent, factor, ball, moves, share)
+
+
+def _shares(parts: Sequence[Part], share: float) -> tuple[Part, ...]:
+    if not share:
+        return ()
+    root = math.sqrt(share)
+    return tuple(replace(part, factor=tuple(tuple(root * x for x in line) for line in part.factor)) for part in parts)
+
+
+def _count_noise(before: VectorClamp, row: Matrix, moves: Moves) -> float:
+    """The noise on the count, as an sd in rows, that makes up best for a narrow ball: its width grows like the output's sd."""
+    import numpy as np
+
+    ball = Ball(before.reach, np.array(before.metric))
+    own = 1 / float(ball.norm(row[None, :])[0])
+    lengths = ball.norm(moves.values) * own
+    room = before.reach * own
+
+    def cost(noise: float) -> float:
+        left = np.maximum(0.0, lengths - room * math.hypot(1.0, noise / own))
+        return float(noise**2 + moves.weights @ left**2)
+
+    found = golden(cost, 0.0, float(lengths.max()))
+    return found if cost(found) < 0.99 * cost(0.0) else 0.0
+
+
+def _widest(
+    case: VectorCase, low: Matrix, high: Matrix, metric: Matrix, epsilon: float, delta: float, between: Between | None
+) -> float | None:
+    """The largest ball found. log delta bends little as a function of the radius, so that few tries are enough."""
+    import numpy as np
+
+    row = np.array(case.told()[0]) / case.apart
+
+    def excess(reach: float) -> float:
+        upper = path_delta(case, low, high, Ball(reach, metric), between)(epsilon)
+        return math.log(max(upper, 1e-300) / delta)
+
+    small, large = 0.0, case.apart * float(Ball(1.0, metric).norm(row[None, :])[0]) / 2
+    below = excess(small)
+    if below > 0:
+        return None
+    above = excess(large)
+    if above <= 0:
+        return large
+    for k in range(_TRIES):
+        share = min(0.9, max(0.1, -below / (above - below) * 0.98)) if k % 2 else 0.5
+        middle = small + share * (large - small)
+        found = excess(middle)
+        small, below, large, above = (middle, found, large, above) if found <= 0 else (small, below, middle, found)
+        if below > -0.01:
+            break
+    return small

@@ -1,0 +1,145 @@
+"""One pass over a table for the Gram matrix of some columns: n, sums, and sums of products, without any rounding of a sum.
+
+A value x is read as a whole number of public steps from a public centre,
+
+    k = round((x - centre) / step),         step a power of two,
+
+row by row, and then
+
+    sums_i = sum of k_i        products_ij = sum of k_i k_j
+
+are sums of whole numbers, exact whatever the order of the rows, however many there are and however far the centre is from the
+column's mean. Whole numbers on a step of at most 1 are read as they are; of every other value nothing is known beyond the step,
+which the caller takes for the spacing of the values if they have a finer one.
+
+What must never change:
+
+* One query, whatever is read.
+* A failure that depends on the rows has a fixed text, and raising it leaves nothing of the rows in a frame of this module.
+* No float is ever added to another one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
+from typing import Any
+
+from attrpriv.engines.scan import ENGINE_FAILED, check_columns
+from attrpriv.engines.tables import Source, has_nan, quietly, shown_name
+from attrpriv.errors import DataError
+
+TOO_FAR = (
+    "data: every value of a column read must be present, finite and within a few thousand standard deviations of the mean that "
+    "the policy assumes. Columns read: {columns}. Got one that is not. Name a public value under `missing`, state the moments "
+    "in the column's own unit, or clean the table."
+)
+
+# A product of two numbers below 2^44 is below 2^88, and 2^38 of them below 10^38, the largest decimal.
+_MOST_STEPS = 2**44
+_MOST_ROWS = 2**38
+
+
+@dataclass(frozen=True)
+class GramRead:
+    """A column and the public grid on which it is read."""
+
+    column: str
+    centre: float
+    step: float
+    fill: float | None = None
+    """The public value of a missing entry, NULL or NaN; None: a missing entry is an announced failure."""
+
+    def __post_init__(self) -> None:
+        whole = self.step > 0 and math.frexp(self.step)[0] == 0.5
+        if not (whole and 1e-290 < self.step < 1e290 and math.isfinite(self.centre)):
+            raise DataError(f"read: {shown_name(self.column)} needs a finite centre and a step that is a power of two.")
+        if self.fill is not None and not abs(self.filled) < _MOST_STEPS:
+            raise DataError(
+                f"missing: the value for {shown_name(self.column)} must be finite and near its mean. Got {self.fill}."
+            )
+
+    @property
+    def filled(self) -> float:
+        """The steps of a missing entry."""
+        steps = ((self.fill or 0.0) - self.centre) / self.step
+        return round(steps) if math.isfinite(steps) else math.inf
+
+
+@dataclass(frozen=True)
+class Gram:
+    """What one pass found. All but the number of rows is private."""
+
+    rows: int
+    sums: tuple[int, ...] = field(repr=False)
+    products: tuple[tuple[int, ...], ...] = field(repr=False)
+
+
+def gram(source: Source, reads: Sequence[GramRead]) -> Gram:
+    """The number of rows, sums and sums of products in steps, in one query.
+
+    Raises DataError before any row is read if a column is unknown or not numeric, and with a fixed text if a value is missing
+    without a public substitute or absurdly far from the centre, or if the engine fails.
+    """
+    check_columns(source, [read.column for read in reads])
+    result = quietly(lambda: _gram(source, reads))
+    if isinstance(result, Gram):
+        return result
+    columns = ", ".join(shown_name(read.column) for read in reads) or "none"
+    raise DataError((ENGINE_FAILED if result is None else TOO_FAR).format(columns=columns))
+
+
+def _gram(source: Source, reads: Sequence[GramRead]) -> Gram | str:
+    """The one query. Exceptions are the engine's; a text says that some value cannot be used."""
+    steps, unusable = [], {}
+    for position, read in enumerate(reads):
+        value, bad = _steps(source, read)
+        steps.append(value)
+        unusable[f"unusable_{position}"] = source.table.count(where=bad)
+    pairs = list(combinations_with_replacement(range(len(reads)), 2))
+    wanted: dict[str, Any] = {"rows": source.table.count()} | unusable
+    wanted |= {f"sum_{i}": value.sum().cast("string") for i, value in enumerate(steps)}
+    wanted |= {f"product_{i}_{j}": (steps[i] * steps[j]).sum().cast("string") for i, j in pairs}
+    row = source.run(source.table.aggregate(**wanted))
+    rows = int(row["rows"])
+    if any(int(row[name] or 0) for name in unusable) or not 0 < rows <= _MOST_ROWS:
+        return "unusable"
+    order = range(len(reads))
+    half = {(i, j): _whole(row[f"product_{i}_{j}"]) for i, j in pairs}
+    products = tuple(tuple(half[min(i, j), max(i, j)] for j in order) for i in order)
+    return Gram(rows, tuple(_whole(row[f"sum_{i}"]) for i in order), products)
+
+
+def _steps(source: Source, read: GramRead) -> tuple[Any, Any]:
+    """Each value's steps, as an exact decimal, and whether it cannot be used; a value that cannot is read as 0."""
+    import ibis
+
+    column = source.table[read.column]
+    column = column.cast("int64") if source.columns[read.column] == "boolean" else column
+    value = column.cast("float64")
+    missing = column.isnull()
+    if source.columns[read.column] == "float" and has_nan(source.engine):
+        missing = missing | value.isnan()
+    moved = (value - _float(read.centre)) * _float(1 / read.step)
+    far = (moved >= _float(float(_MOST_STEPS))) | (moved <= _float(-float(_MOST_STEPS)))
+    fill = ibis.literal(0 if read.fill is None else int(read.filled), type="int64")
+    usable = ibis.cases((missing, fill), (far, ibis.literal(0, type="int64")), else_=moved.round().cast("int64"))
+    bad = (~missing & far) if read.fill is not None else (missing | far)
+    return usable.cast("decimal(38, 0)"), bad
+
+
+def _float(number: float) -> Any:
+    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
+    import ibis
+
+    return ibis.literal(repr(number)).cast("float64")
+
+
+def _whole(text: Any) -> int:
+    """An exact sum that came back as text; some engines write a decimal point."""
+    whole, _, rest = str(text).partition(".")
+    if rest.strip("0"):
+        raise ValueError("not a whole number")
+    return int(whole)

@@ -1,0 +1,222 @@
+"""`transport` under a Gaussian assumption: averages without what the secrets tell of them (docs/theory/transport.md).
+
+    F' = F - Y + h(Y) + N(0, Z),       Y = B0 (G - centre)
+
+h keeps Y in a ball of the output's own spread (`guarantee.clamp`), so that near the assumption's mean the answer is exact but
+for its mask. Where every secret names only near values (`within`), a staircase. Reach and noise are chosen together, for the
+least expected error over the tables of the assumption: more noise allows a wider ball. Without any clamp it would be
+`gaussian`, whose plan is taken where nothing is gained.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.errors import CertificateError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import Certificate, Guarantee, TransportEvidence
+from attrpriv.mechanisms import gaussian
+from attrpriv.mechanisms.accuracy import ModelError, Noise
+from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
+from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
+from attrpriv.mechanisms.clipping import clip_charge
+from attrpriv.mechanisms.hierarchy_means import OFF_BY, charges, real_epsilon
+from attrpriv.mechanisms.plan import ColumnPlan, Plan
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, told
+from attrpriv.mechanisms.transport_ways import Way, best_way
+from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.noise import MOST_BITS, granularity
+
+REFERENCE = "docs/theory/transport.md"
+# An error of this share of the average's own sd tells hardly anything.
+_HARDLY = 0.9
+
+
+def plan(problem: Problem) -> Plan:
+    """The transported release of least expected error, or `gaussian`'s where taking back gains nothing."""
+    theta = _members(problem)
+    reads = _masked_reads(problem)
+    least = masks(problem, theta, reads)
+    lattice = recorded(problem, theta, least, reads)
+    clips = {c: clip_charge(problem, theta, c) for c in problem.columns if c in problem.bounds}
+    # Numbers that common noise is made of: what the class leaves open, what the secrets tell, and the masks of what is read.
+    size = len(problem.columns)
+    shared = (size + len(statistics_of(problem)) if size > 1 else 0) + len(reads)
+    left = budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common=shared)
+    mu = allowed_distance(problem, left)
+    found = told(problem, theta, least)
+    way = best_way(problem, theta, found, least, mu)
+    plain = _plain(problem)
+    sds = [max(member.sd_of(c) for member in theta) / math.sqrt(problem.n) for c in problem.columns]
+    if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * (1 + 1e-9)):
+        note = "nothing is gained by taking back what the secret tells: this is the plan of gaussian."
+        return plain.model_copy(update={"mechanism": "transport", "notes": (*plain.notes, note)})
+    if way is None:
+        raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
+    return _assembled(problem, theta, found, way, least, lattice, clips, left, mu)
+
+
+def _members(problem: Problem) -> tuple[Gaussian, ...]:
+    theta = gaussian.gaussians(problem)
+    statistics = statistics_of(problem)
+    if not problem.columns:
+        raise Refusal("the number of rows is public; ask for an average or a sum.")
+    if any(member.tolerance.shape is not None for member in theta):
+        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+    if problem.individuals is not None:
+        raise Refusal("individuals: single rows are not covered where other columns are read, in this version; use gaussian.")
+    for column in dict.fromkeys(c for one in statistics for c in one):
+        if any(column not in member.mean for member in theta):
+            raise Refusal(f"assume.mean: needs the mean of {column}, as the centre of what may show. Got none.", usage=True)
+    several = len(statistics) > 1
+    if problem.known_rows and (several or len(problem.columns) > 1):
+        raise Refusal("known_rows: must be 0 where several columns are released or read at once; use gaussian.")
+    if several and any(len(one) > 1 or list(one.values()) != [1.0] for one in statistics):
+        raise Refusal("several secrets must be means or sums of one column each; use gaussian.")
+    if several and {c for one in statistics for c in one} & set(problem.columns):
+        raise Refusal("a sensitive column cannot be asked for where several are protected; use gaussian.")
+    return theta
+
+
+def _masked_reads(problem: Problem) -> tuple[str, ...]:
+    """The columns that are read under a mask: all of them where there are several, none where there is one."""
+    statistics = statistics_of(problem)
+    return tuple(next(iter(one)) for one in statistics) if len(statistics) > 1 else ()
+
+
+def _plain(problem: Problem) -> Plan | None:
+    try:
+        return gaussian.plan(problem)
+    except Refusal:
+        return None
+
+
+def _plain_cost(plain: Plan, sds: Sequence[float]) -> float:
+    return sum((part.error.rmse or 0.0) ** 2 / sd**2 for part, sd in zip(plain.columns, sds, strict=True))
+
+
+# ------------------------------------------------------------------------------------------------------------ the plan
+
+
+def _assembled(
+    problem: Problem,
+    theta: Sequence[Gaussian],
+    found: Told,
+    way: Way,
+    least: Mapping[str, float],
+    lattice: Recorded,
+    clips: Mapping[str, float | None],
+    left: Budget,
+    mu: float,
+) -> Plan:
+    evidence = TransportEvidence(
+        columns=problem.columns,
+        independent=way.layout.independent,
+        factor=way.layout.factor,
+        clamp=way.clamp,
+        checks=found.checks,
+        **charges(left),
+    )
+    if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
+        raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")
+    gap = max(scale - least[c] for scale, c in zip(way.layout.scales(), problem.columns, strict=True))
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=left.promised,
+        evidence=evidence,
+        assumes=(*gaussian_assumptions(problem, theta, lattice), *left.fit_lines),
+        exact=gap <= 1e-6 * min(least.values()),
+        gap=max(0.0, gap) if gap > 1e-6 * min(least.values()) else 0.0,
+    )
+    certificate.verify()
+    off = _model_error(problem, theta, evidence, left, least)
+    scales = dict(zip(problem.columns, way.layout.scales(), strict=True))
+    return Plan(
+        mechanism="transport",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=left.promised,
+        policy_digest=problem.policy_digest,
+        columns=_columns(problem, found, way, least, clips, mu),
+        factor=way.layout.factor,
+        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
+        certificate=certificate,
+        model_error=off,
+        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_notes(problem, theta, found, way, off)),
+    )
+
+
+def _columns(
+    problem: Problem, found: Told, way: Way, least: Mapping[str, float], clips: Mapping[str, float | None], mu: float
+) -> tuple[ColumnPlan, ...]:
+    plans = []
+    for k, (column, scale, spread) in enumerate(zip(problem.columns, way.layout.scales(), way.spreads, strict=True)):
+        clip = problem.bounds[column] if clips.get(column) is not None else None
+        law: dict[str, object] = {"wander": _rows(found, len(problem.columns)), "bias": [float(x) for x in found.bias]}
+        if isinstance(spread, ClampSpread):
+            law = {"wander": spread.wander, "room": spread.room}
+        parameters = {
+            "form": "clamped" if way.clamp.period is None else "staircase",
+            "calibration": problem.calibration,
+            "mu": mu,
+            "mask": least[column],
+            "granularity": granularity(way.layout.independent[k]),
+            "slopes": [float(x) for x in found.slopes[k]],
+            "reads": [read.column for read in way.clamp.reads],
+            "reach": way.clamp.reach,
+            "clipped": clip is not None,
+            **law,
+        }
+        plans.append(
+            ColumnPlan(
+                column=column,
+                noise=Noise(kind="gaussian", scale=scale),
+                independent=way.layout.independent[k],
+                error=spread.error(),
+                fill=problem.missing.get(column),
+                clip=clip,
+                parameters=parameters,
+            )
+        )
+    return tuple(plans)
+
+
+def _rows(found: Told, size: int) -> list[list[float]]:
+    import numpy as np
+
+    rows = np.linalg.norm(found.wander, axis=1)[:, None] if size == 1 else found.wander
+    return [[float(x) for x in row] for row in rows]
+
+
+def _model_error(
+    problem: Problem, theta: Sequence[Gaussian], evidence: TransportEvidence, left: Budget, least: Mapping[str, float]
+) -> tuple[ModelError, ...]:
+    """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
+    rows = []
+    for off in OFF_BY:
+        try:
+            distance = max(evidence.distance_of(check) for check in told(problem, theta, least, off).checks)
+        except CertificateError:
+            distance = math.inf
+        rows.append(ModelError(off_by=off, epsilon=real_epsilon(distance, left)))
+    return tuple(rows)
+
+
+def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way, off: Sequence[ModelError]) -> tuple[str, ...]:
+    names = ", ".join(dict.fromkeys(c for one in found.statistics for c in one))
+    notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.columns)} is taken back."]
+    notes.append("errors and intervals are over the tables that the assumption describes; far from its means they are larger.")
+    if any(secret.cases is not None for secret in problem.secrets):
+        notes.append("sets of values are hidden point by point.")
+    if all(is_exact(member) for member in theta):
+        notes.append("slopes are taken as exact (tolerance 0).")
+    for column, spread in zip(problem.columns, way.spreads, strict=True):
+        own = max(member.sd_of(column) for member in theta) / math.sqrt(problem.n)
+        if spread.rmse > _HARDLY * own:
+            notes.append(f"{column}: the answer tells hardly more than the assumption's own mean would (its sd is {own:.3g}).")
+    return (*notes, *gaussian.fragile(problem, off))

@@ -1,0 +1,291 @@
+"""What sensitive statistics tell of the averages under a Gaussian assumption: the slopes to take back, and what is left.
+
+For averages F and sensitive statistics G (each secret's own, all read), over the box of each member of Theta:
+
+| symbol | here |
+|---|---|
+| B0 | `Told.slopes`: the slopes that are taken back, in the middle of the class |
+| B0 kappa d, (B_theta - B0) kappa d | `told`, `untold`; kappa d: how G moves with one secret over its widest pair |
+| S_theta | `credited`: what F surely varies by itself, given all of G |
+
+(B_theta - B0) kappa_i = slope of F on g_i - B0 (slopes of G on g_i): no regression on several statistics at once is needed for
+it. S_theta given several statistics is bounded by the Schur complement of a matrix that the covariance is never below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, vector_box
+from attrpriv.assumptions.worst_case import correlation_range, least_residual
+from attrpriv.framework import Problem, Secret
+from attrpriv.guarantee import TransportCheck
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.seen import semidefinite_or_nothing
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+Coefficients = Mapping[str, float]
+# Slopes are rounded; in units of themselves.
+_ROUNDING = 1e-14
+# Where a set of values has no end, this many standard errors beyond its ends and the mean: what lies further has no weight.
+_FAR = 200.0
+
+
+@dataclass(frozen=True)
+class Told:
+    """The statistics that are read, the slopes that are taken back, and how F moves with each secret."""
+
+    statistics: tuple[Coefficients, ...]
+    slopes: Matrix
+    checks: tuple[TransportCheck, ...]
+    wander: Matrix
+    bias: Matrix
+
+
+def statistics_of(problem: Problem) -> tuple[Coefficients, ...]:
+    """The distinct statistics behind the secrets; a multiple of one is no other."""
+    found: dict[tuple[tuple[str, float], ...], Coefficients] = {}
+    for secret in problem.secrets:
+        for form in secret.forms:
+            terms = dict(sorted(form.coefficients))
+            lead = next(iter(terms.values()))
+            found.setdefault(tuple((c, w / lead) for c, w in terms.items()), dict(form.coefficients))
+    return tuple(found.values())
+
+
+def told(problem: Problem, theta: Sequence[Gaussian], masks: Mapping[str, float], off: float = 0.0) -> Told:
+    """Everything that a clamp is made from; with `off`, every slope is off by this share more than the tolerance says."""
+    statistics = statistics_of(problem)
+    slopes = _slopes(problem, theta, statistics)
+    checks = tuple(
+        _check(problem, index, member, secret, statistics, slopes, off)
+        for index, member in enumerate(theta)
+        for secret in problem.secrets
+    )
+    return Told(
+        statistics, slopes, checks, _wander(problem, theta, statistics, slopes, masks), _bias(theta, statistics, slopes)
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- the slopes
+
+
+def _slopes(problem: Problem, theta: Sequence[Gaussian], statistics: Sequence[Coefficients]) -> Matrix:
+    """One statistic: the middle of all slopes of the class. Several: the first member's regression on all of them."""
+    import numpy as np
+
+    if len(statistics) == 1:
+        boxes = [_box(member, problem.columns, statistics[0]) for member in theta]
+        ends = [[end for box in boxes for end in box.slopes[j]] for j in range(len(problem.columns))]
+        return np.array([[(min(row) + max(row)) / 2] for row in ends])
+    names = [next(iter(one)) for one in statistics]
+    sds = np.array([theta[0].sd_of(name) for name in names])
+    own = theta[0].correlation_matrix(names)
+    if np.linalg.cond(own) > 1e6:
+        raise Refusal("the sensitive columns nearly determine one another; protect fewer of them.")
+    shared = np.array([[theta[0].correlation_of(c, name) * theta[0].sd_of(c) for name in names] for c in problem.columns])
+    return np.asarray(np.linalg.solve(own, shared.T).T / sds)
+
+
+def _box(member: Gaussian, columns: Sequence[str], statistic: Coefficients) -> VectorBox:
+    box = vector_box(member, columns, statistic)
+    if box is None:
+        raise Refusal(f"{', '.join(statistic)}: the variance of what is hidden may be zero within the tolerance.")
+    return box
+
+
+# ---------------------------------------------------------------------------------------------------------- the checks
+
+
+def _check(
+    problem: Problem,
+    index: int,
+    member: Gaussian,
+    secret: Secret,
+    statistics: Sequence[Coefficients],
+    slopes: Matrix,
+    off: float,
+) -> TransportCheck:
+    credited = _credited(problem, member, statistics, slopes, off)
+    rows = tuple(tuple(float(x) for x in row) for row in credited)
+    size = len(problem.columns)
+    if len(secret.forms) > 1:
+        if off == 0 and not is_exact(member):
+            raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+        untold = _joint_off(problem, slopes, secret, off)
+        zero = (0.0,) * size
+        return TransportCheck(
+            secret=secret.text, theta=index, told=None, told_off=zero, untold=zero, untold_off=untold, credited=rows
+        )
+    middle, reach, untold_middle, untold_reach = _moved(problem, member, secret, statistics, slopes, off)
+    return TransportCheck(
+        secret=secret.text,
+        theta=index,
+        told=middle,
+        told_off=reach,
+        untold=untold_middle,
+        untold_off=untold_reach,
+        credited=rows,
+    )
+
+
+def is_exact(member: Gaussian) -> bool:
+    """Whether sds and slopes are stated as exact; a tolerance on means does not move slopes."""
+    tolerance = member.tolerance
+    return not (tolerance.sd or tolerance.slope or tolerance.correlation)
+
+
+Vector = tuple[float, ...]
+
+
+def _moved(
+    problem: Problem,
+    member: Gaussian,
+    secret: Secret,
+    statistics: Sequence[Coefficients],
+    slopes: Matrix,
+    off: float,
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """told and its width, untold and its width, over the secret's widest pair."""
+    coefficients, gap = secret.coefficients, _gap(problem, member, secret)
+    own = _box(member, problem.columns, coefficients).slopes
+    kappa = [_kappa(member, one, coefficients) for one in statistics]
+    columns: list[tuple[float, float, float, float]] = []
+    for j, (low, high) in enumerate(own):
+        taken = [
+            (float(b) * (k[0] + k[1]) / 2, abs(float(b)) * (k[1] - k[0]) / 2) for b, k in zip(slopes[j], kappa, strict=True)
+        ]
+        middle, reach = sum(t[0] for t in taken), sum(t[1] for t in taken)
+        size = max(abs(low), abs(high)) + sum(abs(t[0]) + t[1] for t in taken)
+        itself = {problem.columns[j]} == set(coefficients)
+        extra = _ROUNDING * size + (0.0 if itself else (off + problem.known_rows) * max(abs(low), abs(high)))
+        columns.append((middle, reach + _ROUNDING * size, (low + high) / 2 - middle, (high - low) / 2 + reach + extra))
+    told_middle, told_off, untold, untold_off = zip(*columns, strict=True)
+    return (
+        tuple(x * gap for x in told_middle),
+        tuple(x * gap for x in told_off),
+        tuple(x * gap for x in untold),
+        tuple(x * gap for x in untold_off),
+    )
+
+
+def _kappa(member: Gaussian, statistic: Coefficients, hidden: Coefficients) -> tuple[float, float]:
+    """The slope of a statistic on the hidden one."""
+    lead = {column: statistic[column] / weight for column, weight in hidden.items() if column in statistic}
+    if set(statistic) == set(hidden) and max(lead.values()) == min(lead.values()):
+        return (next(iter(lead.values())),) * 2
+    (column,) = statistic
+    if len(hidden) > 1:
+        return _box(member, (column,), hidden).slopes[0]
+    # Two sensitive columns: the slope tolerance does not speak of this slope, only of what correlation and sds can be.
+    ((other, weight),) = hidden.items()
+    rho, own, theirs = correlation_range(member, column, other), member.sd_range(column), member.sd_range(other)
+    ends = [r * s / t / weight for r in rho for s in own for t in theirs]
+    return min(ends), max(ends)
+
+
+def _gap(problem: Problem, member: Gaussian, secret: Secret) -> float:
+    """The widest pair, in the unit of the mean; where it has no end, as far as the mean can be."""
+    gap = secret.gap_of_mean(problem.n)
+    if math.isfinite(gap):
+        return gap
+    if not is_exact(member):
+        raise Refusal(f"{secret.text}: sets of values without an end need exactly stated slopes (tolerance 0); use gaussian.")
+    column = secret.single or ""
+    weight = secret.forms[0].weight(problem.n)
+    ends = [end / weight for case in secret.case_sets for end in case.ends if math.isfinite(end)]
+    error = member.sd_range(column)[1] / math.sqrt(problem.n)
+    return 2 * max(abs(end - member.mean[column]) for end in ends) + _FAR * error
+
+
+def _joint_off(problem: Problem, slopes: Matrix, secret: Secret, off: float) -> Vector:
+    """Slopes off by a share move averages by that share of what the widest pair of each statistic tells."""
+    import numpy as np
+
+    widest = np.max([np.abs(np.array(step)).sum(axis=1) for step in secret.joint_steps(problem.n)], axis=0)
+    return tuple(float(x) for x in (off + _ROUNDING) * (np.abs(slopes) @ widest))
+
+
+def _credited(problem: Problem, member: Gaussian, statistics: Sequence[Coefficients], slopes: Matrix, off: float) -> Matrix:
+    """What the averages vary by themselves, given all statistics, from below."""
+    import numpy as np
+
+    unit = (1 - problem.known_rows) / problem.n
+    if len(statistics) > 1:
+        names = [next(iter(one)) for one in statistics]
+        residual = _schur(member, problem.columns, names)
+        explained = slopes @ covariance_floor(member, names, 1.0) @ slopes.T
+    elif len(problem.columns) == 1 and list(statistics[0].values()) == [1.0]:
+        (hidden,) = statistics[0]
+        itself = problem.columns == (hidden,)
+        residual = np.array([[0.0 if itself else least_residual(member, problem.columns[0], hidden)]])
+        explained = np.array([[0.0 if itself else float(slopes[0, 0] * member.sd_range(hidden)[1]) ** 2]])
+    else:
+        box = _box(member, problem.columns, statistics[0])
+        residual, explained = box.residual, box.spread * slopes @ slopes.T
+    return unit * semidefinite_or_nothing(residual - (2 * off + off**2) * explained)
+
+
+def _schur(member: Gaussian, columns: Sequence[str], hidden: Sequence[str]) -> Matrix:
+    """Given the hidden columns, from below: the Schur complement grows with the matrix."""
+    import numpy as np
+
+    floor = covariance_floor(member, (*columns, *hidden), -1.0)
+    k = len(columns)
+    scale = np.sqrt(np.maximum(np.diag(floor), 1e-300))
+    unit = floor / np.outer(scale, scale)
+    least = float(np.linalg.eigvalsh(unit)[0])
+    if not least > 1e-9:
+        return np.zeros((k, k))
+    left = unit[:k, :k] - unit[:k, k:] @ np.linalg.solve(unit[k:, k:], unit[k:, :k])
+    # Solved in floats; what that can be off, for a matrix this far from singular, is not credited.
+    left = (left + left.T) / 2 - 1e-12 / least * np.eye(k)
+    return np.asarray(left * np.outer(scale[:k], scale[:k]))
+
+
+# ------------------------------------------------------------------------------------------------------ expected errors
+
+
+def _wander(
+    problem: Problem,
+    theta: Sequence[Gaussian],
+    statistics: Sequence[Coefficients],
+    slopes: Matrix,
+    masks: Mapping[str, float],
+) -> Matrix:
+    """How Y varies over the tables of the assumption: a factor, one row for each average."""
+    import numpy as np
+
+    if len(statistics) == 1:
+        spread = max(_box(member, problem.columns, statistics[0]).spread for member in theta)
+        return np.asarray(slopes * math.sqrt(spread / problem.n))
+    names = [next(iter(one)) for one in statistics]
+    sds = np.array([max(member.sd_range(name)[1] for member in theta) for name in names])
+    covariance = theta[0].correlation_matrix(names) * np.outer(sds, sds) / problem.n
+    covariance += np.diag([masks[name] ** 2 for name in names])
+    return np.asarray(slopes @ np.linalg.cholesky(covariance))
+
+
+def _bias(theta: Sequence[Gaussian], statistics: Sequence[Coefficients], slopes: Matrix) -> Matrix:
+    """How far the centres may be off: the tolerance on the means, and other members' means."""
+    import numpy as np
+
+    off = []
+    for one in statistics:
+        centre = _mean(theta[0], one)
+        drift = [sum(abs(w) * m.tolerance.mean * m.sd_range(c)[1] for c, w in one.items()) for m in theta]
+        off.append(max(abs(_mean(m, one) - centre) + d for m, d in zip(theta, drift, strict=True)))
+    return np.asarray((slopes if len(statistics) == 1 else np.abs(slopes)) @ np.array(off))
+
+
+def _mean(member: Gaussian, statistic: Coefficients) -> float:
+    return sum(weight * member.mean[column] for column, weight in statistic.items())

@@ -1,0 +1,164 @@
+"""One pass for a Gram matrix: exact on every engine, against plain Python; and that nothing else gets out."""
+
+from __future__ import annotations
+
+import math
+import random
+import traceback
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from attrpriv.engines import gram as module
+from attrpriv.engines.gram import TOO_FAR, Gram, GramRead, gram
+from attrpriv.engines.scan import ENGINE_FAILED
+from attrpriv.engines.tables import Source, open_table
+from attrpriv.errors import DataError
+from tests.engines.test_scan import ENGINES, EXACT
+
+NAN, INF = float("nan"), float("inf")
+ROWS = 300
+
+
+def table() -> Any:
+    rng = random.Random(5)
+    return pa.table(
+        {
+            "income": pa.array([rng.gauss(60_000, 30_000) for _ in range(ROWS)]),
+            "weight": pa.array([round(rng.gauss(150, 25)) for _ in range(ROWS)]),
+            "member": pa.array([rng.random() < 0.3 for _ in range(ROWS)]),
+            "price": pa.array([Decimal(f"{rng.gauss(20, 5):.2f}") for _ in range(ROWS)]),
+        }
+    )
+
+
+READS = (
+    GramRead("income", 60_000.0, 2.0**-16),
+    GramRead("weight", 150.0, 2.0**-26),
+    GramRead("member", 0.0, 2.0**-32),
+    GramRead("price", 20.0, 2.0**-28),
+)
+
+
+def plain(data: Any, reads: Sequence[GramRead]) -> Gram:
+    """The slow and obvious twin."""
+    steps = []
+    for read in reads:
+        values = [read.fill if v is None or (isinstance(v, float) and math.isnan(v)) else v for v in data[read.column].to_pylist()]
+        steps.append([round((float(v) - read.centre) / read.step) for v in values])
+    products = tuple(tuple(sum(a * b for a, b in zip(one, other, strict=True)) for other in steps) for one in steps)
+    return Gram(len(data), tuple(map(sum, steps)), products)
+
+
+@pytest.mark.parametrize("engine", EXACT)
+def test_every_engine_adds_exactly(engine: str, tmp_path: Path) -> None:
+    data = table()
+    assert gram(open_table(ENGINES[engine](data, tmp_path)), READS) == plain(data, READS)
+
+
+@pytest.mark.parametrize("engine", ["csv", "csv.gz"])
+def test_a_csv_file_too(engine: str, tmp_path: Path) -> None:
+    data = table().select(["income", "weight"])
+    assert gram(open_table(ENGINES[engine](data, tmp_path)), READS[:2]) == plain(data, READS[:2])
+
+
+def test_whole_numbers_are_read_as_they_are() -> None:
+    data = table()
+    found = gram(open_table(data), [READS[1]])
+    weights = data["weight"].to_pylist()
+    assert found.sums[0] * 2.0**-26 + 150 * ROWS == sum(weights)
+    assert found.products[0][0] * 2.0**-52 == sum((w - 150) ** 2 for w in weights)
+
+
+def test_a_centre_far_off_loses_nothing() -> None:
+    """Floats would lose nine digits here: the mean is a million standard deviations from the centre."""
+    values = [1e6 + k / 1024 for k in range(-150, 150)]
+    reads = [GramRead("x", 0.0, 2.0**-20)]
+    found = gram(open_table(pa.table({"x": values})), reads)
+    around = found.products[0][0] * len(values) - found.sums[0] ** 2
+    assert around == sum((2 * k + 1) ** 2 for k in range(-150, 150)) * 2**18 * len(values) // 1
+
+
+@pytest.mark.parametrize("engine", ["arrow", "parquet", "pandas", "polars, lazy"])
+def test_missing_entries_take_the_public_value(engine: str, tmp_path: Path) -> None:
+    data = pa.table({"x": [1.0, None, NAN, 2.0] * 25})
+    reads = [GramRead("x", 0.0, 2.0**-10, fill=5.0)]
+    assert gram(open_table(ENGINES[engine](data, tmp_path)), reads) == plain(data, reads)
+
+
+BAD = {
+    "missing": [1.0, None, 2.0],
+    "not a number": [1.0, NAN, 2.0],
+    "infinite": [1.0, INF, 2.0],
+    "minus infinite": [1.0, -INF, 2.0],
+    "absurd": [1.0, 1e300, 2.0],
+    "just too far": [1.0, float(2**44), 2.0],
+}
+
+
+@pytest.mark.parametrize("label", BAD)
+def test_a_value_that_cannot_be_used_is_announced_with_a_fixed_text(label: str) -> None:
+    data = pa.table({"x": BAD[label], "y": [4711.25, 4712.25, 4713.25]})
+    with pytest.raises(DataError) as caught:
+        gram(open_table(data), [GramRead("y", 0.0, 1.0), GramRead("x", 0.0, 1.0)])
+    assert str(caught.value) == TOO_FAR.format(columns="y, x")
+    told = "".join(traceback.format_exception(caught.value))
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert not any(planted in told for planted in ("4711.25", "4712.25", "e+300"))
+
+
+def test_an_engine_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Source, aggregate: object) -> dict[str, Any]:
+        raise RuntimeError("cell 4711.25")
+
+    monkeypatch.setattr(Source, "run", failing)
+    with pytest.raises(DataError) as caught:
+        gram(open_table(table()), READS[:1])
+    assert str(caught.value) == ENGINE_FAILED.format(columns="income")
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("answer", ["1.5", "1e+20", "1.0e+20", "None", "nan"])
+def test_an_engine_that_rounds_is_not_believed(answer: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        module._whole(answer)
+    assert module._whole("-12.000") == -12
+
+
+def test_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[object] = []
+    run = Source.run
+    monkeypatch.setattr(Source, "run", lambda self, aggregate: runs.append(aggregate) or run(self, aggregate))
+    gram(open_table(table()), READS)
+    assert len(runs) == 1
+
+
+def test_the_numbers_stay_out_of_the_repr() -> None:
+    assert repr(gram(open_table(table()), READS)) == f"Gram(rows={ROWS})"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"step": 0.3},
+        {"step": 0.0},
+        {"step": INF},
+        {"centre": NAN},
+        {"fill": 1e300},
+        {"fill": NAN},
+    ],
+)
+def test_a_grid_must_be_public_powers_of_two(wrong: dict[str, float]) -> None:
+    with pytest.raises(DataError):
+        GramRead(**({"column": "x", "centre": 0.0, "step": 1.0} | wrong))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("column", "says"), [("incme", "must be one of the table's"), ("name", "need a numeric column")])
+def test_a_column_that_cannot_be_summed_is_refused(column: str, says: str) -> None:
+    data = pa.table({"income": [1.0, 2.0], "name": ["a", "b"]})
+    with pytest.raises(DataError, match=says):
+        gram(open_table(data), [GramRead(column, 0.0, 1.0)])
