@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attrpriv.accounting.ledger import Entry
+from attrpriv.accounting.chain import Entry
 from attrpriv.errors import UsageError
 from attrpriv.mechanisms.accuracy import Reach
 from attrpriv.mechanisms.plan import Plan
@@ -56,6 +56,17 @@ class Release:
     plan: Plan
     answers: tuple[Answer, ...]
     entry: Entry
+    recorded_head: str | None = None
+
+    @property
+    def recorded(self) -> bool:
+        """Whether this was released before: it is what the ledger holds, and nothing was drawn or spent."""
+        return self.recorded_head is not None
+
+    @property
+    def head(self) -> str:
+        """The digest of the ledger's last entry, to keep: with it, nobody can cut off the ledger's end unnoticed."""
+        return self.entry.digest if self.recorded_head is None else self.recorded_head
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -81,7 +92,13 @@ class Release:
             "schema_version": SCHEMA_VERSION,
             "answers": [answer.to_json(level) for answer in self.answers],
             "plan": self.plan.entries(chosen=True),
-            "ledger": {"entry": self.entry.number, "time": self.entry.time, "digest": self.entry.digest},
+            "ledger": {
+                "entry": self.entry.number,
+                "time": self.entry.time,
+                "digest": self.entry.digest,
+                "head": self.head,
+                "recorded": self.recorded,
+            },
         }
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.ledger import Entry, Ledger
+from attrpriv.accounting.chain import Entry, question_digest
+from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.moments import require_other_table
@@ -27,6 +28,7 @@ from attrpriv.engines.tally import TallyRead
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
+from attrpriv.framework.places import is_url
 from attrpriv.guarantee import WeightsEvidence
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
@@ -38,6 +40,7 @@ from attrpriv.policy import Policy
 from attrpriv.queries.conditions import Condition, parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from attrpriv.record import FAILED, details_of, note, told_again
 from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.view_rows import ViewRows, require_answerable
 
@@ -45,13 +48,6 @@ if TYPE_CHECKING:
     from attrpriv.framework import Problem
 
 Queries = str | Query | Sequence[str | Query]
-
-# Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
-FAILED = (
-    "calibrated_weights: no weights of the planned length give the sensitive columns their target. Nothing is answered, and "
-    "that is recorded: a second release of this table will be refused. By the assumption this happens with a probability of at "
-    "most delta; where the assumption is wrong, it may be likely."
-)
 
 
 class Session:
@@ -71,7 +67,7 @@ class Session:
         self._data = data if data is not None else self.policy.data_path()
         if self._data is None:
             raise PolicyError("data: must be given in the policy or to Session. Got neither.")
-        self._ledger_path = Path(ledger) if ledger is not None else self._default_ledger()
+        self._ledger_place = self._default_ledger() if ledger is None else ledger if is_url(ledger) else Path(ledger)
         self._clock = clock
         self._process = os.getpid()
         self._source: Source | None = None
@@ -131,9 +127,14 @@ class Session:
         by: Measure = "rmse",
         error: float | None = None,
     ) -> Release:
-        """Answer the queries together: once with noise, or as often as wished from a view."""
+        """Answer the queries together: once with noise, or as often as wished from a view.
+
+        The same question under the same policy gets the recorded answer, at no cost, whatever mechanism or error is named now.
+        """
         self._require_same_process()
-        ledger = Ledger(self._require_ledger())
+        ledger = self._require_ledger()
+        if (told := self._told(ledger, queries, mechanism)) is not None:
+            return told
         plan = self._plan_on(ledger, queries, mechanism, by, error)
         self._open()  # the table must be there, even for an answer that reads no row
         outcome = self._answer(ledger, plan)
@@ -148,7 +149,7 @@ class Session:
         """
         self._require_same_process()
         plan = self.view_plan()
-        ledger = Ledger(self._require_ledger())
+        ledger = self._require_ledger()
         columns_left(self._open(), self.policy.row_id, self.policy.identifiers)
         if out is None:
             return self._rows_of(plan, ledger).table()
@@ -173,13 +174,13 @@ class Session:
         self, ledger: Ledger, queries: Queries | None, mechanism: str, by: Measure = "rmse", error: float | None = None
     ) -> Plan:
         """The plan that fits what the ledger already holds; a refusal before any row is read."""
-        entries = ledger.entries()
-        if entries and entries[0].kind == "view" and mechanism == "auto":
+        first = ledger.first()
+        if first is not None and first.kind == "view" and mechanism == "auto":
             mechanism = "subsample"
         if mechanism not in ("auto", "subsample"):
             ledger.refuse("release")
         plan = self.plan(queries, mechanism, by=by, error=error)
-        if plan.view is None or not entries:
+        if plan.view is None or first is None:
             ledger.refuse("release" if plan.view is None else "view")
         else:
             ledger.refuse("answer")
@@ -187,18 +188,33 @@ class Session:
 
     def ledger_note(self) -> str | None:
         """What the ledger already holds, in a line; None where it is empty or the session has none yet."""
-        entries = () if self._ledger_path is None else Ledger(self._ledger_path).entries()
-        if not entries:
-            return None
-        if entries[0].kind == "view":
-            return "the ledger holds a view of this table: queries are answered from it."
-        if entries[0].kind == "failure":
-            return "the ledger holds a release of this table that failed: a second one will be refused."
-        return "the ledger holds a release of this table already: a second one will be refused."
+        first = None if self._ledger_place is None else self._require_ledger().first()
+        return None if first is None else note(first)
 
     def recorded(self) -> tuple[Entry, ...]:
         """Everything the ledger holds, checked."""
-        return Ledger(self._require_ledger()).entries()
+        return self._require_ledger().entries()
+
+    @property
+    def ledger_name(self) -> str:
+        """The ledger in words, without any password."""
+        return self._require_ledger().name
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
+        return self._require_ledger().verify(head)
+
+    def _told(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Release | None:
+        """The recorded answer to this very question. A view's answer is to another one: it is for a public composition."""
+        if mechanism == "subsample" or ledger.first() is None:
+            return None
+        asked = self._read_queries(queries)
+        question = question_digest(self.policy.digest, self._public_facts()[0], (query.text for query in asked))
+        found = ledger.answered(question)
+        told = None if found is None else told_again(found, asked)
+        if isinstance(told, RefusedError):
+            raise told
+        return told
 
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")
@@ -226,8 +242,11 @@ class Session:
                 policy_digest=plan.policy_digest,
                 plan=plan.entries(chosen=True),
                 answers=[answer.to_json() for answer in answers],
+                details=None if plan.view is not None else details_of(plan),
             )
             return Release(plan, answers, entry)
+        except AnsweredError as found:  # another process was faster; what was drawn here is forgotten
+            return told_again(found, plan.queries)
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
@@ -242,8 +261,14 @@ class Session:
 
     def _record_failure(self, ledger: Ledger, plan: Plan) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""
-        entries = plan.entries(chosen=True)
-        ledger.commit(kind="failure", time=self._time(), policy_digest=plan.policy_digest, plan=entries, answers=[])
+        ledger.commit(
+            kind="failure",
+            time=self._time(),
+            policy_digest=plan.policy_digest,
+            plan=plan.entries(chosen=True),
+            answers=[],
+            details=details_of(plan),
+        )
 
     def _require_other_records(self) -> None:
         """An assumption must not have been fitted on this very table."""
@@ -317,18 +342,23 @@ class Session:
             raise QueryError("query: there must be one, in the call or under release in the policy. Got none.")
         return tuple(dict.fromkeys(asked))
 
-    def _default_ledger(self) -> Path | None:
+    def _default_ledger(self) -> str | Path | None:
         path = self.policy.ledger_path()
         if path is None and isinstance(self._data, str | Path):
             return Path(self._data).with_suffix(".ledger")
         return path
 
-    def _require_ledger(self) -> Path:
-        if self._ledger_path is None:
+    def _require_ledger(self) -> Ledger:
+        if self._ledger_place is None:
             raise UsageError(
                 'ledger: must be a path when the table is in memory, as in Session(table, policy, ledger="x.ledger").'
             )
-        return self._ledger_path
+        return Ledger(self._ledger_place, self._table_name())
+
+    def _table_name(self) -> str | None:
+        """The table's declared name, which names its ledger in a database."""
+        named = self.policy.data or (self._data if isinstance(self._data, str | Path) else None)
+        return None if named is None else Path(named).name.partition(".")[0]
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:

@@ -56,15 +56,21 @@ class ViewRows:
         _require_certified(plan)
         cells = _cells(plan, policy)
         public = _public(plan, policy, cells)
-        entries = ledger.entries()
-        if not entries:
+        first = ledger.first()
+        if first is None:
             drawn = draw(source, cells, plan.n, policy.row_id)
             ledger.commit(
-                kind="view", time=time(), policy_digest=plan.policy_digest, plan=public, answers=[], state=drawn.to_json()
+                kind="view",
+                time=time(),
+                policy_digest=plan.policy_digest,
+                plan=public,
+                answers=[],
+                details={"certificate": plan.certificate.to_json()},
+                state=drawn.to_json(),
             )
             return cls(plan, policy, source, cells, drawn)
         ledger.refuse("answer")
-        if entries[0].plan != public:
+        if first.plan != public:
             raise RefusedError("view: the ledger holds a view drawn for other ranges, cells or row_id. Keep to that policy.")
         drawn = _recorded(ledger)
         if known is None or (known.source, known.drawn) != (source, drawn):

@@ -178,8 +178,14 @@ PROBLEMS: dict[str, Problem] = {
     "several secrets": problem(
         secrets=(Secret("mean(income)", within=1_000.0), Secret("sum(height)", between=(600_000.0, 700_000.0)))
     ),
+    "several ranges, slopes hardly known": problem(
+        secrets=(Secret("mean(income)", between=(20_000.0, 100_000.0)), Secret("mean(height)", between=(66.0, 68.0))),
+        tolerance={"mean": 0.01, "sd": 0.02, "slope": 0.5},
+    ),
     "nothing but the count": problem(queries=(Query("count"),)),
     "exact moments": problem(tolerance=0),
+    "exact moments, no delta": problem(tolerance=0, delta=0.0),
+    "exact moments, far values": problem(tolerance=0, secrets=(Secret("mean(income)", between=(20_000.0, 200_000.0)),)),
     "nearly normal rows": problem(tolerance={"slope": 0.05, "shape": {"lambda": 1e-3, "eta": 1e-9}}),
     "single persons too": problem(individuals=1.0),
     "a share": problem(secrets=SHARE, theta=()),
@@ -284,6 +290,18 @@ def test_its_certificate_verifies(name: str) -> None:
         assert found.guarantee.kind in ("proved", "approximate")
         assert found.guarantee.reference.startswith("docs/theory/")
         assert found.certificate.assumes
+
+
+def test_says_what_holds_where_the_assumption_is_off(name: str) -> None:
+    """Rows for 1, 2, 5 and 10%, each no less than the one before; or no row, and a line that says so."""
+    for label, found in plans(name).items():
+        shares = [row.off_by for row in found.model_error]
+        assert shares in ([], [0.01, 0.02, 0.05, 0.1]), label
+        assert bool(shares) or any("not computed" in line for line in found.warnings), label
+        reached = [math.inf if row.epsilon is None else row.epsilon for row in found.model_error]
+        assert all(a <= b * (1 + 1e-3) for a, b in itertools.pairwise(reached)), label
+        assert all("\n" not in line for line in found.warnings)
+        assert sum(line.startswith("fragile: where slopes") for line in found.warnings) <= 1
 
 
 def test_survives_json(name: str) -> None:

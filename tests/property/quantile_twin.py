@@ -18,17 +18,14 @@ DIGITS = 40
 
 
 def quantile(p: mpf) -> mpf:
-    """Phi^-1, by Newton's method on log Phi or on log (1 - Phi), whichever is the smaller."""
+    """Phi^-1, by Newton's method on the logarithm of the smaller tail."""
     if p > 0.5:
         return -quantile(1 - p)
     z = mpf(float(ndtri(float(p))))
-    for _ in range(40):
+    for _ in range(3):  # from 1e-12 to 1e-24, 1e-48 and beyond
         tail = mpmath.ncdf(z)
-        step = mpmath.log(tail / p) * tail / mpmath.npdf(z)
-        z -= step
-        if abs(step) < mpf(10) ** (-DIGITS // 2 - 4):  # the next one would be below 1e-(DIGITS + 8)
-            return z - mpmath.log(mpmath.ncdf(z) / p) * mpmath.ncdf(z) / mpmath.npdf(z)
-    raise ArithmeticError("no quantile")
+        z -= mpmath.log(tail / p) * tail / mpmath.npdf(z)
+    return z
 
 
 @dataclass(frozen=True)
@@ -55,12 +52,21 @@ class Twin:
         def above(z: mpf) -> mpf:
             return self.moved(t, z) - y
 
-        low, high = mpf(-14), mpf(14)
-        if above(low) > 0:
-            return low
-        if above(high) < 0:
-            return high
-        return mpmath.findroot(above, (low, high), solver="ridder", tol=mpf(10) ** (-2 * DIGITS), maxsteps=200, verify=False)
+        low, high = -14.0, 14.0
+        with mpmath.workdps(24):
+            for _ in range(26):
+                middle = (low + high) / 2
+                low, high = (low, middle) if above(mpf(middle)) > 0 else (middle, high)
+        if high == 14.0 or low == -14.0:  # only a mutant goes there
+            return mpf(low)
+        first, second = mpf(low) - mpf("1e-9"), mpf(high) + mpf("1e-9")
+        at_first, at_second = above(first), above(second)
+        for _ in range(20):  # secants
+            if abs(at_second) < mpf(10) ** -DIGITS:
+                return second
+            first, at_first, second = second, at_second, second - at_second * (second - first) / (at_second - at_first)
+            at_second = above(second)
+        raise ArithmeticError("no crossing")
 
     def masses(self, t: float, edges: Sequence[mpf]) -> list[mpf]:
         """Of the cells between the edges, and of both ends."""
@@ -73,8 +79,8 @@ def _between(a: mpf, b: mpf) -> mpf:
     return mpmath.ncdf(b) - mpmath.ncdf(a) if a < 0 else mpmath.ncdf(-a) - mpmath.ncdf(-b)
 
 
-def max_divergence(p: Sequence[mpf], q: Sequence[mpf]) -> float:
-    return float(max(mpmath.log(a / b) if b > 0 else mpmath.inf for a, b in zip(p, q, strict=True) if a > 0))
+def max_divergence(p: Sequence[mpf], q: Sequence[mpf]) -> mpf:
+    return mpf(max(mpmath.log(a / b) if b > 0 else mpmath.inf for a, b in zip(p, q, strict=True) if a > 0))
 
 
 def hockey_stick(p: Sequence[mpf], q: Sequence[mpf], epsilon: float) -> float:

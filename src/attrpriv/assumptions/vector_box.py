@@ -105,9 +105,13 @@ def _slope(gaussian: Gaussian, query: str, secret: Mapping[str, float], spread: 
     if is_itself(query, secret):
         coefficient = secret[query]
         return 1 / coefficient, 1 / coefficient
-    if len(secret) == 1 and gaussian.tolerance.slope is not None:
+    if len(secret) == 1:
         (column, coefficient) = next(iter(secret.items()))
-        return _stated_slope(gaussian, query, column, coefficient)
+        if gaussian.tolerance.slope is not None:
+            return _stated_slope(gaussian, query, column, coefficient)
+        rho, own, theirs = correlation_range(gaussian, query, column), gaussian.sd_range(query), gaussian.sd_range(column)
+        steepest = [r * s / t / coefficient for r in rho for s in own for t in theirs]
+        return min(steepest), max(steepest)
     shared = _combined(gaussian, {query: 1.0}, secret)
     ends = [s / v for s in shared for v in spread]
     return min(ends), max(ends)

@@ -12,6 +12,7 @@ from attrpriv.calibration.laplace import LaplaceLoss, histogram_loss, laplace_lo
 from attrpriv.calibration.linear_program import EnvelopeProgram, KernelProgram, optimal_envelope, optimal_kernel
 from attrpriv.calibration.moving_cases import CheckedCell, MovingNoise, moving_variance
 from attrpriv.calibration.network_quilt import NetworkQuilt, network_score
+from attrpriv.calibration.quantile_clip import QuantileClip, clip_rmse, least_error_split
 from attrpriv.calibration.search import largest_private
 from attrpriv.calibration.set_valued import SetValuedNoise, set_valued_lam, set_valued_variance
 from attrpriv.calibration.unequal import DirectNoise, EqualisedNoise, UnequalNoise, direct_noise, equalised_noise, unequal_noise
@@ -30,6 +31,7 @@ __all__ = [
     "LaplaceLoss",
     "MovingNoise",
     "NetworkQuilt",
+    "QuantileClip",
     "SetValuedNoise",
     "UnequalNoise",
     "approximate_chain_score",
@@ -40,6 +42,7 @@ __all__ = [
     "chain_loss",
     "chain_score",
     "classical_mu",
+    "clip_rmse",
     "closed_influence",
     "continuous_gaussian_sigma",
     "coupling_error",
@@ -55,6 +58,7 @@ __all__ = [
     "largest_private",
     "least_case_scale",
     "least_direct_scale",
+    "least_error_split",
     "least_histogram_scale",
     "least_laplace_scale",
     "moving_variance",

@@ -5,16 +5,18 @@
 | symbol | here |
 |---|---|
 | K_a | what `count_transport` draws where the secret is a, made for the middle of the box |
-| v, w | vertex laws Bin(j1, l1) + Bin(a - j1, h1) + Bin(j2, l2) + Bin(n - a - j2, h2), j1 = 0..a, j2 = 0..n - a; w with b for a |
+| v | vertex laws Bin(j1, l1) + Bin(a - j1, h1) + Bin(j2, l2) + Bin(n - a - j2, h2) with j1 = 0..a and j2 = 0..n - a |
+| w | the same with b for a |
 | l, h | the ends of the interval of an event's probability, among members (1) and others (2) |
 
-A mechanism that reads the secret is not covered by the corner of the box. But it is by these vertices: a draw of Bin(a, p1) with p1
-in [l1, h1] is a mixture over j1 of Bin(j1, l1) + Bin(a - j1, h1), since each row counts with l1 or with h1, and K_a depends on a
-alone. So the law of the output given a is a mixture of the Q_{a,v}, that given b of the Q_{b,w}, and a ratio of mixtures is at most
-the largest ratio of their parts, taken *independently* on both sides. Outputs beyond the window have the ratio of its ends.
+A mechanism that reads the secret is not covered by the corner of the box. But it is by these vertices: a draw of Bin(a, p1)
+with p1 in [l1, h1] is a mixture over j1 of Bin(j1, l1) + Bin(a - j1, h1), since each row counts with l1 or with h1, and K_a
+depends on a alone. So the law of the output given a is a mixture of the Q_{a,v}, that given b of the Q_{b,w}, and a ratio of
+mixtures is at most the largest ratio of their parts, taken *independently* on both sides. Outputs beyond the window have the
+ratio of its ends.
 
-The numbers are floats; every one of them is a sum of products of positive floats, of fewer than 2000 roundings, so that a ratio is
-known to 1e-12, and `_ROUNDING` is above that. Values below `_LEAST` are not trusted and make the loss infinite.
+The numbers are floats; every one of them is a sum of products of positive floats, of fewer than 2000 roundings, so that a
+ratio is known to 1e-12, and `_ROUNDING` is above that. Values below `_LEAST` are not trusted and make the loss infinite.
 
 What must never change: both sides run over all vertices of their own count.
 """
@@ -25,8 +27,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrpriv.calibration.count_transport import CountTransport, transport_row
 from attrpriv.calibration.box_loss import kernels_box_loss
+from attrpriv.calibration.count_transport import CountTransport, transport_row
 from attrpriv.calibration.coupling import overlaps
 from attrpriv.errors import RefusedError
 from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
@@ -87,7 +89,7 @@ def require_feasible(box: RecordLaws, n: int) -> None:
         raise RefusedError("transport: intervals are covered for events only; other values need exact probabilities.")
     if n > MOST_ROWS:
         raise RefusedError(
-            f"transport: reads the secret, and intervals of probabilities are then covered for up to {MOST_ROWS} rows. Got {n:,}."
+            f"transport: reads the secret, and then intervals are covered for up to {MOST_ROWS} rows. Got {n:,}."
         )
 
 
@@ -96,9 +98,8 @@ class _Extremes:
 
     def __init__(self, transport: CountTransport, box: RecordLaws, pairs: CountPairs) -> None:
         require_feasible(box, pairs.n)
-        self._counts = range(pairs.low, pairs.high + 1)
-        self._laws = [_vertices(box.member[1], a, box.rest[1], pairs.n - a) for a in self._counts]
-        self._moved = [law @ _kernel(transport, a, pairs.n) for a, law in zip(self._counts, self._laws, strict=True)]
+        laws = _vertex_laws(box, pairs)
+        self._moved = [law @ _kernel(transport, a, pairs.n) for a, law in enumerate(laws, pairs.low)]
 
     def at(self, scale: float) -> tuple[Matrix, Matrix]:
         import numpy as np
@@ -134,29 +135,36 @@ def _kernel(transport: CountTransport, a: int, n: int) -> Matrix:
     return np.array([cells[row.cell(f)] for f in range(n + 1)])
 
 
-def _vertices(member: Interval01, a: int, rest: Interval01, b: int) -> Matrix:
-    """Every vertex law of `a` members and `b` others, a line for each."""
+@lru_cache(maxsize=4)
+def _vertex_laws(box: RecordLaws, pairs: CountPairs) -> tuple[Matrix, ...]:
+    """Of each count of the range: every vertex law, a line for each."""
     import numpy as np
 
-    first, second = _side(member, a), _side(rest, b)
-    return np.array([np.convolve(x, y) for x in first for y in second])
+    found = []
+    sides = [_binomials(interval, pairs.n) for interval in (box.member[1], box.rest[1])]
+    for a in range(pairs.low, pairs.high + 1):
+        first, second = (_side(*side, rows) for side, rows in zip(sides, (a, pairs.n - a), strict=True))
+        found.append(np.array([np.convolve(x, y) for x in first for y in second]))
+    return tuple(found)
 
 
-def _side(interval: Interval01, rows: int) -> list[Matrix]:
+def _side(low: list[Matrix], high: list[Matrix], rows: int) -> list[Matrix]:
     """Bin(j, low) + Bin(rows - j, high) for j = 0..rows; one of them where the interval is a number."""
     import numpy as np
 
-    low, high = interval
-    if low == high:
-        return [_binomial(rows, low)]
-    return [np.convolve(_binomial(j, low), _binomial(rows - j, high)) for j in range(rows + 1)]
+    if low is high:
+        return [low[rows]]
+    return [np.convolve(low[j], high[rows - j]) for j in range(rows + 1)]
 
 
-def _binomial(rows: int, p: float) -> Matrix:
-    """Row by row: sums of products of positive numbers, without cancellation."""
+def _binomials(interval: Interval01, rows: int) -> tuple[list[Matrix], list[Matrix]]:
+    """Bin(0, p), ..., Bin(rows, p) at both ends, row by row: sums of products of positive numbers, without cancellation."""
     import numpy as np
 
-    law = np.ones(1)
-    for _ in range(rows):
-        law = np.convolve(law, [1 - p, p])
-    return law
+    found = []
+    for p in dict.fromkeys(interval):
+        laws = [np.ones(1)]
+        for _ in range(rows):
+            laws.append(np.convolve(laws[-1], [1 - p, p]))
+        found.append(laws)
+    return found[0], found[-1]

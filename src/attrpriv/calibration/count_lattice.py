@@ -10,8 +10,8 @@
 | tail | under the prior where one is stated, else the largest over the counts that are looked at |
 
 For expected errors only: the laws are floats turned into whole numbers, and nothing that is promised rests on them. Where there
-are more outputs than `MEASURED` allows, an error below the block is counted as a block with the chance that W1 gives it, so that the
-mean is right and the root mean square a little high.
+are more outputs than `MEASURED` allows, an error below a block is counted as a block with the chance that W1 gives it, so that
+the mean is right and the root mean square a little high.
 """
 
 from __future__ import annotations
@@ -87,7 +87,12 @@ def float_law(records: RecordLaws, n: int, a: int) -> LatticeLaw:
 
 def lattice_of(records: RecordLaws, prior: CountPrior, start: int, size: int, limits: tuple[int, int]) -> Lattice:
     """The laws at up to limits[0] counts, on up to limits[1] blocks of the outputs start..start + size - 1."""
+    import numpy as np
+
     counts, chances = prior.nodes(limits[0])
+    if not prior.stated:  # the largest error is that of an end
+        ends = [end for end in (prior.low, prior.high) if end not in counts]
+        counts, chances = np.append(counts, np.array(ends, dtype=np.int64)), np.append(chances, np.zeros(len(ends)))
     block = -(-size // limits[1])
     cells = -(-size // block)
     laws = tuple(_clipped(float_law(records, prior.n, int(a)), start, block, size, cells) for a in counts)
@@ -107,7 +112,7 @@ def _clipped(law: LatticeLaw, start: int, block: int, size: int, cells: int) -> 
 def distance(source: Sequence[int], target: Sequence[int]) -> float:
     """W1 in blocks."""
     apart = itertools.accumulate(x - y for x, y in zip(source, target, strict=True))
-    return sum(map(abs, apart)) / TOTAL
+    return float(sum(map(abs, apart)) / TOTAL)
 
 
 def moved(transport: CountTransport, prior: CountPrior) -> Moved:
@@ -136,7 +141,8 @@ def _distances(source: Sequence[int], target: Sequence[int]) -> Array:
     widths = np.diff(points)
     middles = points[:-1] + widths / 2
     held = [np.minimum(np.searchsorted(cut, middles, side="right"), len(cut) - 1) for cut in cuts]
-    return np.bincount(np.abs(held[0] - held[1]), weights=np.where(widths > _ROUNDING, widths, 0.0))
+    chances = np.bincount(np.abs(held[0] - held[1]), weights=np.where(widths > _ROUNDING, widths, 0.0))
+    return np.asarray(chances, dtype=np.float64)
 
 
 def _summary(mean: float, rows: Sequence[Array], lattice: Lattice, *, averaged: bool) -> Moved:

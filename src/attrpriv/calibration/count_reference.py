@@ -9,8 +9,8 @@
 | the law of one count | the prior's median a0; of an event, and the only one that can use delta |
 
 The reference decides the error and never the promise (`calibration.count_transport`), so its logarithms may be rounded, and for
-many outputs they are kept at some hundred places only. While s and e1 are searched, tables of many rows are looked at on a coarser
-lattice and at some of the counts.
+many outputs they are kept at some hundred places only. While s and e1 are searched, tables of many rows are looked at on a
+coarser lattice and at some of the counts.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 # Supports up to this size are looked at value by value and count by count.
-_FEW = 300
+_FEW = 160
 # Counts and blocks of outputs while searching.
 _SEARCHED = (33, 192)
 _PLACES = 768
@@ -51,8 +51,8 @@ _NODES = 2049
 # Outputs further than this many standard deviations from every likely mean are left out; so deep may a logarithm be.
 _REACH = 8.5
 _DEEP = 47.0
-_SPREADS = (0.5, 0.71, 1.0, 1.41, 2.0)
-_PARTS = (0.3, 0.45, 0.6, 0.75)
+_SPREADS = (0.6, 1.0, 1.41)
+_PARTS = (0.35, 0.5, 0.65)
 _ROUNDS = 4
 
 
@@ -80,9 +80,7 @@ class _Search:
 
 
 @lru_cache(maxsize=32)
-def tuned_transport(
-    records: RecordLaws, prior: CountPrior, epsilon: float, delta: float = 0.0
-) -> tuple[CountTransport, Moved]:
+def tuned_transport(records: RecordLaws, prior: CountPrior, epsilon: float, delta: float = 0.0) -> tuple[CountTransport, Moved]:
     """The transport with the least expected |error| among the candidates, and its error.
 
     >>> from attrpriv.laws.records import RecordLaws
@@ -94,7 +92,7 @@ def tuned_transport(
         raise RefusedError(f"transport: covers tables of up to {MOST_ROWS:,} rows. Got {prior.n:,}.")
     start, size = _window(records, prior)
     few = prior.n * records.width < _FEW
-    limits = (_FEW + 1, _FEW) if few else _SEARCHED
+    limits = (_SEARCHED[0], _FEW) if few else _SEARCHED
     search = _Search(lattice_of(records, prior, start, size, limits), epsilon, delta)
     found = [_mixture(records, prior, search, (start, size))]
     if records.binary:
@@ -118,7 +116,7 @@ def _mixture(records: RecordLaws, prior: CountPrior, search: _Search, window: tu
         return search.error(_weights(at, spread), part)
 
     least, spread, part = _searched(error)
-    reference = Reference(start=start, step=step, logs=tuple(np.maximum(logs / spread, -_DEEP).tolist()))
+    reference = Reference(start=start, step=step, logs=tuple(np.maximum(logs / spread, -_DEEP).tolist()), size=size)
     return least, CountTransport(records, prior.n, reference, search.epsilon, part * search.epsilon)
 
 
@@ -168,8 +166,7 @@ def _window(records: RecordLaws, prior: CountPrior) -> tuple[int, int]:
     means, sds = _moments(records, prior, prior.nodes(_NODES)[0])
     first = max(lowest, math.floor(float(np.min(means - _REACH * sds))) - 8)
     last = min(highest, math.ceil(float(np.max(means + _REACH * sds))) + 8)
-    step = max(1, -(-(last - first) // _PLACES))
-    size = min(-(-(last - first) // step) * step, highest - first) + 1
+    size = last - first + 1
     if size > MOST_OUTPUTS:
         raise RefusedError(
             f"transport: covers up to {MOST_OUTPUTS:,} likely answers. Got {size:,}; state a prior, or a narrower range."

@@ -1,6 +1,6 @@
 """Transport of a count: the secret is read, and the count is moved into a law close to a public one, by construction.
 
-    low = e^-e1 nu,  high = e^eps low (rounded down),      low <= R_a <= high,      output drawn by the monotone coupling of mu_a and R_a
+    low = e^-e1 nu,  high = e^eps low (rounded down),  low <= R_a <= high,  output by the monotone coupling of mu_a and R_a
 
 | symbol | here |
 |---|---|
@@ -8,7 +8,7 @@
 | nu | `Reference`, a public law on a window of outputs: that of one count, or any other one, given by its logarithms |
 | e1, eps | `CountTransport.first` and `.epsilon` |
 | mu_a | the true law of F given the count a = 0..n, clipped to the window of outputs |
-| R_a | `Row.targets`, the projection of mu_a: `lattice_projection` where nu is the law of a count of an event, else the slope trick |
+| R_a | `Row.targets`: mu_a projected, by `lattice_projection` for an event whose nu is the law of a count, else `nearest_law` |
 | cells | runs of values that together have a mass of at least 2^-64; `Row.sources` are their slices of N |
 | rho | 2^-40: a slice is its cell's true mass times N, up to a factor 1 +- rho |
 
@@ -16,14 +16,15 @@ Given a and F in a cell c, a point of the slice of c is drawn, and the output is
 
     Q_a(o) = sum over cells of  mu_a(c) part(c, o)/slice(c)   lies within  R_a(o)/N (1 +- rho),
 
-because the parts of one o add up to R_a(o): this holds for every a, whatever R_a is. Hence for every two counts a and b, within the
-stated range or not,
+because the parts of one o add up to R_a(o): this holds for every a, whatever R_a is. Hence for every two counts a and b, within
+the stated range or not,
 
     Q_a(T) <= (1 + rho) (high(T) + X)/N <= e^eps Q_b(T) + (1 + rho) X/N,        high <= e^eps (1 - rho)/(1 + rho) low.
 
-The right-hand sides are public: `holds` checks them without any row. That a row obeys low <= R_a <= high (X: the part above high)
-follows from how it is made; that its slices are within rho follows from `laws.fixed_window`, whose deficit is below 2^-110, and from
-the size of a cell. Both are checked again for the row that is used, in whole numbers, where the check cannot fail.
+The right-hand sides are public: `holds` checks them without any row. That a row obeys low <= R_a <= high (X: the part above
+high) follows from how it is made; that its slices are within rho follows from `laws.fixed_window`, whose deficit is below
+2^-110, and from the size of a cell. Both are checked again for the row that is used, in whole numbers, where the check cannot
+fail.
 
 What must never change: low, high and the window are functions of public numbers alone, the same for every a.
 """
@@ -63,23 +64,31 @@ _EVERY_ROW = 30_000
 class Reference:
     """A public law of outputs: that of F given `count` members, or the one with these logarithms.
 
-    The logarithms, up to a constant, are those of start, start + step, ...; between them they are straight lines.
+    The logarithms, up to a constant, are those of start, start + step, ...; between them they are straight lines. There are
+    `size` outputs, or (0) as many as the logarithms reach.
     """
 
     count: int | None = None
     start: int = 0
     step: int = 1
     logs: tuple[float, ...] = ()
+    size: int = 0
 
     def __post_init__(self) -> None:
         if (self.count is None) == (not self.logs) or self.step < 1 or not all(map(math.isfinite, self.logs)):
             raise UsageError("reference: must be a count, or finite logarithms at equal steps, one of them.")
-        if self.outputs > MOST_OUTPUTS + self.step:
+        if not 0 <= self.size <= self._reached:
+            raise UsageError("reference: its size must be from 0 to what its logarithms reach.")
+        if self.outputs > MOST_OUTPUTS:
             raise RefusedError(f"transport: covers up to {MOST_OUTPUTS:,} outputs. Got {self.outputs:,}.")
 
     @property
     def outputs(self) -> int:
         """How many outputs the logarithms are for; 0 where they come from a count."""
+        return self.size or self._reached
+
+    @property
+    def _reached(self) -> int:
         return (len(self.logs) - 1) * self.step + 1 if self.logs else 0
 
 

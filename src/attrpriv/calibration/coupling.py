@@ -76,7 +76,7 @@ def certified_coupling(records: RecordLaws, pairs: CountPairs, epsilon: float, p
     laws = secret_laws(records, pairs, "counts")
     solved = optimal_envelope(float_laws(laws), prior, epsilon * SOLVED_SHARE)
     low, high = _bounds(solved.envelope, epsilon * _TARGET_SHARE)
-    sources = tuple(_slices(masses) for masses in laws.masses)
+    sources = tuple(whole_slices(masses) for masses in laws.masses)
     targets = tuple(nearest_law(source, low, high) for source in sources)
     loss = coupling_loss_upper(sources, targets, records, pairs)
     if not loss <= epsilon:
@@ -92,7 +92,7 @@ def coupling_loss_upper(
     laws = secret_laws(records, pairs, "counts")
     for name, rows in (("sources", sources), ("targets", targets)):
         require_rows(name, rows, len(laws.masses), laws.values, _TOTAL)
-    bounds = [_output_law(*rows) for rows in zip(laws.masses, sources, targets, strict=True)]
+    bounds = [output_bounds(*rows) for rows in zip(laws.masses, sources, targets, strict=True)]
     return loss_upper([upper for _, upper in bounds], [lower for lower, _ in bounds], laws.apart)
 
 
@@ -169,14 +169,14 @@ def _growth(epsilon: float) -> Fraction:
     return Fraction(exp_lower(epsilon), exp_lower(0.0))
 
 
-def _slices(masses: Sequence[int]) -> tuple[int, ...]:
+def whole_slices(masses: Sequence[int]) -> tuple[int, ...]:
     """The masses, with what they lack of N given to the largest of them."""
     slices = list(masses)
     slices[slices.index(max(slices))] += _TOTAL - sum(slices)
     return tuple(slices)
 
 
-def _output_law(masses: Sequence[int], source: Sequence[int], target: Sequence[int]) -> tuple[list[int], list[int]]:
+def output_bounds(masses: Sequence[int], source: Sequence[int], target: Sequence[int]) -> tuple[list[int], list[int]]:
     """Q(o) = sum_f mu(f) K[f, o] from below and from above, in units of 2^-BITS."""
     lower, upper = [0] * len(target), [0] * len(target)
     for f, o, part, whole in overlaps(source, target):

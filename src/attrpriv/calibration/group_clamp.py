@@ -16,7 +16,7 @@ the promise. The law of y decides how well a release is expected to do, never wh
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-# Of the clamp's reach: while the noise is still sought, and at the end.
-_ROUGHLY, _FINELY = 12, 40
-_COARSE = 12
-_GOLDEN = 12
+# Tries for the clamp's reach: while the noise is still sought, and at the end; and how near log delta is near enough.
+_ROUGHLY, _FINELY = 8, 24
+_NEAR = 1e-4
+_COARSE = 8
+_GOLDEN = 7
+_HALVINGS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +71,28 @@ class GroupClamp:
     squared: float
 
 
+def widest(excess: Callable[[float], float], top: float, tries: int) -> float | None:
+    """The largest number up to `top` found with excess <= 0, of an increasing function; None where 0 has not.
+
+    Every second try halves, the others follow the chord: the logarithm of a delta bends little.
+    """
+    small, large = 0.0, top
+    below = excess(small)
+    if below > 0:
+        return None
+    above = excess(large)
+    if above <= 0:
+        return large
+    for k in range(tries):
+        share = min(0.9, max(0.1, -below / (above - below))) if k % 2 else 0.5
+        middle = small + share * (large - small)
+        found = excess(middle)
+        small, below, large, above = (middle, found, large, above) if found <= 0 else (small, below, middle, found)
+        if below > -_NEAR:
+            break
+    return small
+
+
 def widest_reach(
     case: GroupCase,
     noise_variance: float,
@@ -76,7 +100,7 @@ def widest_reach(
     delta: float,
     form: Form,
     between: Between | None = None,
-    halvings: int = _FINELY,
+    tries: int = _FINELY,
 ) -> float | None:
     """The largest clamp that this noise can do with; infinite where nothing need be taken back, None where none is enough.
 
@@ -85,18 +109,11 @@ def widest_reach(
     0.1397
     """
 
-    def private(reach: float) -> bool:
-        return clamped_group_delta_upper(case, reach, noise_variance, epsilon, form, between) <= delta
+    def excess(reach: float) -> float:
+        upper = clamped_group_delta_upper(case, reach, noise_variance, epsilon, form, between)
+        return math.log(max(upper, 1e-300) / delta)
 
-    if private(math.inf):
-        return math.inf
-    low, high = 0.0, case.told / 2
-    if not private(low):
-        return None
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        low, high = (middle, high) if private(middle) else (low, middle)
-    return low
+    return math.inf if excess(math.inf) <= 0 else widest(excess, case.told / 2, tries)
 
 
 def best_clamp(
@@ -104,49 +121,48 @@ def best_clamp(
     epsilon: float,
     delta: float,
     form: Form,
-    moves: Moves,
+    moves: Sequence[Moves],
     floor_variance: float = 0.0,
     between: Between | None = None,
 ) -> GroupClamp:
-    """The pair of least mean square, with at least the noise `floor_variance`."""
+    """The pair of least mean square, with at least the noise `floor_variance`; of several laws of y the worst one counts."""
     gaussian_mu(epsilon, delta)  # validates both
-    if form == "equalised" and not (1 + math.exp(epsilon)) * EQUALISED_ETA < delta / 2:
-        raise RefusedError(
-            f"delta: equalising needs more than {2 * (1 + math.exp(epsilon)) * EQUALISED_ETA:.3g}. Got {delta:g}."
-        )
-    least, most = _ends(case, epsilon, delta, form, floor_variance, between)
+    rounding = (1 + math.exp(epsilon)) * EQUALISED_ETA
+    if form == "equalised" and not rounding < delta / 2:
+        raise RefusedError(f"delta: equalising needs more than {2 * rounding:.3g}. Got {delta:g}.")
+    least, most = _ends(case, epsilon, delta, form, floor_variance)
 
-    def at(variance: float, halvings: int = _ROUGHLY) -> GroupClamp:
-        reach = widest_reach(case, variance, epsilon, delta, form, between, halvings)
+    def at(variance: float, tries: int = _ROUGHLY, chances: Between | None = None) -> GroupClamp:
+        reach = widest_reach(case, variance, epsilon, delta, form, chances, tries)
         if reach is None:
             return GroupClamp(form, 0.0, variance, math.inf)
-        return GroupClamp(form, reach, variance, variance + moves.added * (form == "equalised") + moves.squared(reach))
+        taken = max(one.added * (form == "equalised") + one.squared(reach) for one in moves)
+        return GroupClamp(form, reach, variance, variance + taken)
 
+    # The noise is sought as if the largest distance were certain; what chances are worth goes into the reach.
     found = [at(variance) for variance in spaced(least, most)]
     best = min(range(len(found)), key=lambda k: found[k].squared)
     around = found[max(0, best - 1)].noise_variance, found[min(len(found) - 1, best + 1)].noise_variance
     refined = at(golden(lambda v: at(v).squared, *around))
-    chosen = at(min(found[best], refined, key=lambda way: way.squared).noise_variance, _FINELY)
+    chosen = at(min(found[best], refined, key=lambda way: way.squared).noise_variance, _FINELY, between)
     if not math.isfinite(chosen.squared):
         raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
     return chosen
 
 
-def _ends(
-    case: GroupCase, epsilon: float, delta: float, form: Form, floor: float, between: Between | None
-) -> tuple[float, float]:
+def _ends(case: GroupCase, epsilon: float, delta: float, form: Form, floor: float) -> tuple[float, float]:
     """The least noise with which some clamp is private, and the noise that needs none."""
 
     def noise(reach: float) -> float:
         def private(variance: float) -> bool:
-            return clamped_group_delta_upper(case, reach, variance, epsilon, form, between) <= delta
+            return clamped_group_delta_upper(case, reach, variance, epsilon, form) <= delta
 
         if private(floor):
             return floor
         low, high = floor, max(floor, case.gap**2, case.most_variance)
         while not private(high):
             low, high = high, 4 * high
-        for _ in range(_FINELY):
+        for _ in range(_HALVINGS):
             middle = (low + high) / 2
             low, high = (low, middle) if private(middle) else (middle, high)
         return high

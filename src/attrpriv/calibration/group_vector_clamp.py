@@ -17,13 +17,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.calibration.gaussian import gaussian_mu
-from attrpriv.calibration.group_clamp import Moves, golden
+from attrpriv.calibration.group_clamp import Moves, golden, widest
 from attrpriv.calibration.groups_vector import (
     Equalised,
     Part,
+    VectorNoise,
     equalise,
     equalising_covariance,
     equalising_error,
@@ -41,11 +43,10 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-_SHY = 1 - 1e-8
 _SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.55, 0.8, 1.0)
 # Of the equalising noise, where covariances are left unequal.
 _LEFT = (0.0, 0.3, 0.6, 0.85)
-_TRIES, _HALVINGS = 12, 20
+_TRIES, _FINELY, _SHRINKS = 12, 30, 12
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,15 @@ class VectorClamp:
         return sum(square / u**2 for square, u in zip(self.squared, unit, strict=True))
 
 
+@lru_cache(maxsize=32)
 def clamped_vector_delta(case: VectorCase, way: VectorClamp, between: Between | None = None, beyond: float = 0.0) -> Delta:
     """An upper bound on H by epsilon, over all pairs of counts and, equalised, all categories of the rows and the whole box."""
     import numpy as np
 
     noise = _noise(way.independent, way.factor)
     ball = Ball(way.reach, np.array(way.metric, dtype=np.float64))
+    if whitened(ball.metric) is None or not way.reach >= 0:
+        return told_apart
     if way.form == "equalised":
         total = np.array(way.equalised.target) + noise
         found = whitened(total)
@@ -99,7 +103,7 @@ def beyond(ball: Ball, values: Matrix) -> Matrix:
     import numpy as np
 
     length = ball.norm(values)
-    left = np.minimum(1.0, ball.reach / np.maximum(length, 1e-300))
+    left = ball.reach / np.maximum(length, max(ball.reach, 1e-300))
     return np.asarray(values * (1 - left)[:, None])
 
 
@@ -117,7 +121,8 @@ def best_vector_clamp(
     unit = np.sqrt(np.diag(np.array(equalise(case).target))).tolist()
     ways = [*_equalised_ways(case, epsilon, delta, moves, floors, unit, between)]
     if len(case.members) == len(case.rest) == 1 and not case.mean_tolerance:
-        ways += _direct_ways(case, epsilon, delta, moves, floors, unit, between)
+        rival = min(ways, key=lambda way: way.cost(unit), default=None)
+        ways += _direct_ways(case, epsilon, delta, moves, floors, unit, between, rival)
     if not ways:
         raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
     return min(ways, key=lambda way: way.cost(unit))
@@ -135,53 +140,47 @@ def _equalised_ways(
     unit: Sequence[float],
     between: Between | None,
 ) -> list[VectorClamp]:
-    """Noise that hides a share of the shift, and the ball that it leaves room for."""
+    """Noise that hides a share of the shift, and the ball that it leaves room for; none where there is no room."""
+    import numpy as np
+
     equalised = equalise(case)
     mu = gaussian_mu(epsilon, delta)
 
-    def at(share: float) -> VectorClamp | None:
-        return _equalised(case, equalised, share, epsilon, delta, mu, moves, floors, between)
+    def at(share: float) -> tuple[VectorNoise, Matrix, VectorClamp] | None:
+        """The noise for a share of the shift, the output's covariance, and about the ball that it leaves room for."""
+        noise = least_group_covariance(_scaled(case, share), epsilon, delta, floors)
+        total = np.array(equalised.target) + _noise(noise.independent, noise.factor)
+        found = whitened(total)
+        if found is None:
+            return None
+        untold = max(float(np.linalg.norm(found[0] @ np.array(corner))) for corner in case.untold())
+        ball = Ball((mu - untold) / 2, total)
+        if not ball.reach >= 0:
+            return None
+        return noise, total, _way("equalised", equalised, noise.independent, noise.factor, ball, moves, 1.0)
 
     def cost(share: float) -> float:
-        way = at(share)
-        return math.inf if way is None else way.cost(unit)
+        found = at(share)
+        return math.inf if found is None else found[2].cost(unit)
 
     costs = [cost(share) for share in _SHARES]
     best = min(range(len(_SHARES)), key=lambda k: costs[k])
     around = _SHARES[max(0, best - 1)], _SHARES[min(len(_SHARES) - 1, best + 1)]
-    found = [at(_SHARES[best]), at(golden(cost, *around))]
-    return [way for way in found if way is not None]
-
-
-def _equalised(
-    case: VectorCase,
-    equalised: Equalised,
-    share: float,
-    epsilon: float,
-    delta: float,
-    mu: float,
-    moves: Moves,
-    floors: Sequence[float],
-    between: Between | None,
-) -> VectorClamp | None:
-    import numpy as np
-
-    hidden = _scaled(case, share)
-    noise = least_group_covariance(hidden, epsilon, delta, floors)
-    total = np.array(equalised.target) + _noise(noise.independent, noise.factor)
-    found = whitened(total)
+    refined = golden(cost, *around)
+    found = at(refined if cost(refined) < costs[best] else _SHARES[best])
     if found is None:
-        return None
-    untold = max(float(np.linalg.norm(found[0] @ np.array(corner))) for corner in case.untold())
+        return []
+    noise, total, _ = found
+
+    def made(reach: float) -> VectorClamp:
+        return _way("equalised", equalised, noise.independent, noise.factor, Ball(reach, total), moves, 1.0)
+
+    def excess(reach: float) -> float:
+        return math.log(max(clamped_vector_delta(case, made(reach), between)(epsilon), 1e-300) / delta)
+
     # With a population's chances there is more room than the distance alone would leave.
-    low, high = 0.0, mu / 2 * (1.0 if between is None else 4.0)
-    best: VectorClamp | None = None
-    for reach in (max(0.0, (mu - untold * (1 + 1e-8)) / 2 * _SHY), *([None] * _HALVINGS)):
-        tried = (low + high) / 2 if reach is None else reach
-        way = _way("equalised", equalised, noise.independent, noise.factor, Ball(tried, total), moves, 1.0)
-        private = clamped_vector_delta(case, way, between)(epsilon) <= delta
-        best, low, high = (way, tried, high) if private else (best, low, tried)
-    return best
+    reach = widest(excess, mu / 2 * (1.0 if between is None else 4.0), _FINELY)
+    return [] if reach is None else [made(reach)]
 
 
 def _scaled(case: VectorCase, share: float) -> VectorCase:
@@ -221,10 +220,13 @@ def _direct_ways(
     floors: Sequence[float],
     unit: Sequence[float],
     between: Between | None,
+    rival: VectorClamp | None,
 ) -> list[VectorClamp]:
     """For each share of equalising: the ball without further noise, then with the noise on the count that seems best."""
     ways: list[VectorClamp] = []
     for share in _LEFT:
+        if rival is not None and _hopeless(rival, moves, floors, unit, share):
+            break
         plain = _direct(case, epsilon, delta, moves, floors, share, None, between)
         noisy = None if plain is None else _direct(case, epsilon, delta, moves, floors, share, plain, between)
         better = [way for way in (plain, noisy) if way is not None]
@@ -232,6 +234,15 @@ def _direct_ways(
             break  # more noise did not pay
         ways += sorted(better, key=lambda way: -way.cost(unit))
     return ways
+
+
+def _hopeless(rival: VectorClamp, moves: Moves, floors: Sequence[float], unit: Sequence[float], share: float) -> bool:
+    """Whether less equalising would not pay even with a ball as wide as that of equal covariances."""
+    import numpy as np
+
+    ball = Ball(rival.reach, np.array(rival.metric))
+    free = _way("direct", rival.equalised, tuple(floors), (), ball, moves, share)
+    return free.cost(unit) > 0.98 * rival.cost(unit)
 
 
 def _direct(
@@ -290,27 +301,28 @@ def _count_noise(before: VectorClamp, row: Matrix, moves: Moves) -> float:
 def _widest(
     case: VectorCase, low: Matrix, high: Matrix, metric: Matrix, epsilon: float, delta: float, between: Between | None
 ) -> float | None:
-    """The largest ball found. log delta bends little as a function of the radius, so that few tries are enough."""
+    """The largest ball found: first by few distances, then made smaller until all of them agree."""
     import numpy as np
 
     row = np.array(case.told()[0]) / case.apart
+    length = float(Ball(1.0, metric).norm(row[None, :])[0])
+    if not length > 0:
+        return None
+    some = _some(2 * min(case.apart * length, gaussian_mu(epsilon, delta)) / length / 2, case.apart, between)
 
-    def excess(reach: float) -> float:
-        upper = path_delta(case, low, high, Ball(reach, metric), between)(epsilon)
+    def excess(reach: float, runs: Sequence[tuple[int, int]] | None = None) -> float:
+        upper = path_delta(case, low, high, Ball(reach, metric), between, runs=runs)(epsilon)
         return math.log(max(upper, 1e-300) / delta)
 
-    small, large = 0.0, case.apart * float(Ball(1.0, metric).norm(row[None, :])[0]) / 2
-    below = excess(small)
-    if below > 0:
-        return None
-    above = excess(large)
-    if above <= 0:
-        return large
-    for k in range(_TRIES):
-        share = min(0.9, max(0.1, -below / (above - below) * 0.98)) if k % 2 else 0.5
-        middle = small + share * (large - small)
-        found = excess(middle)
-        small, below, large, above = (middle, found, large, above) if found <= 0 else (small, below, middle, found)
-        if below > -0.01:
-            break
-    return small
+    reach = widest(lambda reach: excess(reach, some), case.apart * length / 2, _TRIES)
+    for _ in range(_SHRINKS):
+        if reach is None or excess(reach) <= 0:
+            return reach
+        reach *= 0.985
+    return None
+
+
+def _some(most: float, apart: int, between: Between | None) -> list[tuple[int, int]]:
+    """Distances that tell about where the others are: the ends and, where chances count, what is likely."""
+    marks = between.marks(apart) if between is not None else (max(1, min(apart, math.floor(most))), apart)
+    return [(mark, mark) for mark in dict.fromkeys(marks)]

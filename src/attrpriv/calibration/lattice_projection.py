@@ -13,14 +13,15 @@
 Why it is the projection. Let mu_a/nu increase. As a function of F_nu the distribution function F_a is then convex, at 0 where
 F_nu is and at its end where F_nu is, and so are the lines e^-e1 F_nu and 1 - delta - e^e2 (1 - F_nu). F_a is below F_nu, so UB
 never binds, and F_R is the largest of three convex functions: convex, with slopes from e^-e1 upwards, which is R >= e^-e1 nu.
-H_e2(R || nu) is attained on a set {o > t}, because R/nu increases too, and there it is 1 - F_R - e^e2 (1 - F_nu) <= delta, from the
-last line. Every law within the bounds has its distribution function between LB and UB, so that none is nearer in W1. A decreasing
-ratio is the same from the other end.
+H_e2(R || nu) is attained on a set {o > t}, because R/nu increases too, and there it is 1 - F_R - e^e2 (1 - F_nu) <= delta,
+from the last line. Every law within the bounds has its distribution function between LB and UB, so that none is nearer in W1.
+A decreasing ratio is the same from the other end.
 
 Where the ratio is *not* monotone the clip breaks the bounds by far: mixtures, widened laws and columns of several values need
-`coupling.nearest_law`. Of an event with nu = mu_(a0), a count a0, the ratio is monotone for every a: mu_a comes from nu by replacing
-factors 1 - p + p t of its generating function by others with a larger p, or all by others with a smaller one, and each of these
-is a step up or down in the likelihood ratio order, which sums of log-concave laws keep. Clipping both to a window keeps it too.
+`coupling.nearest_law`. Of an event with nu = mu_(a0), a count a0, the ratio is monotone for every a: mu_a comes from nu by
+replacing factors 1 - p + p t of its generating function by others with a larger p, or all by others with a smaller one, and
+each of these is a step up or down in the likelihood ratio order, which sums of log-concave laws keep. Clipping both to a
+window keeps it too.
 
 What must never change: the result obeys the bounds exactly, whatever the source is. Where rounding (or a source that is not of
 this kind) breaks them, `_within` walks back through the values and clips each step; the result is then within the bounds and
@@ -49,11 +50,11 @@ def projected_law(source: Sequence[int], low: Sequence[int], high: Sequence[int]
     """
     import numpy as np
 
-    rows = [np.array(row, dtype=object) for row in (source, low, high)]
-    path = clipped_path(*rows, excess)
+    here, least, most = (np.array(row, dtype=object) for row in (source, low, high))
+    path = clipped_path(here, least, most, excess)
     steps = np.diff(path, prepend=0)
-    over = steps - rows[2]
-    if (steps >= rows[1]).all() and sum(x for x in over[over > 0]) <= excess:
+    over = steps - most
+    if (steps >= least).all() and sum(x for x in over[over > 0]) <= excess:
         return tuple(steps.tolist())
     return _within(path.tolist(), low, high, excess)
 
@@ -75,8 +76,8 @@ def clipped_path(source: NDArray[Any], low: NDArray[Any], high: NDArray[Any], ex
 def _within(path: Sequence[int], low: Sequence[int], high: Sequence[int], excess: int) -> tuple[int, ...]:
     """Steps within the bounds, close to those of the path, from its end backwards.
 
-    Before each step it must be possible to get to 0: the path is at least what `low` adds up to so far, and at most what `high` does
-    together with the excess that is left.
+    Before each step it must be possible to get to 0: the path is at least what `low` adds up to so far, and at most what `high`
+    does, together with the excess that is left.
     """
     at, left = path[-1], excess
     least, most = [0, *itertools.accumulate(low)], [0, *itertools.accumulate(high)]

@@ -122,7 +122,7 @@ def optimal_envelope(
     below = sparse.hstack([-flows, flows, envelope])
     cost = np.concatenate([np.repeat(chances, cuts), np.repeat(chances, cuts), np.zeros(values)])
     limits = np.concatenate([-family.ravel(), family.ravel()])
-    solution = _solve(cost, sparse.vstack([above, below]).tocsr(), limits, None, None, interior=secrets > _MANY_SECRETS)
+    solution = solve_program(cost, sparse.vstack([above, below]).tocsr(), limits, None, None, interior=secrets > _MANY_SECRETS)
     return EnvelopeProgram(np.maximum(solution[-values:], 0.0), float(cost @ solution / chances.sum()))
 
 
@@ -168,11 +168,11 @@ def _solve_kernel(laws: Matrix, cost: Matrix, rows: set[tuple[int, int, int]], e
     ends = np.arange(0, entries.size + 1, values)
     pairs = sparse.csr_matrix((entries.ravel(), columns.ravel(), ends), shape=(len(chosen), values * values))
     totals = sparse.kron(sparse.eye(values), np.ones((1, values))).tocsr()
-    solution = _solve(cost.ravel(), pairs, np.zeros(len(chosen)), totals, np.ones(values), interior=False)
+    solution = solve_program(cost.ravel(), pairs, np.zeros(len(chosen)), totals, np.ones(values), interior=False)
     return solution.reshape(values, values)
 
 
-def _solve(cost: Matrix, a_ub: Any, b_ub: Matrix, a_eq: Any, b_eq: Matrix | None, *, interior: bool) -> Matrix:
+def solve_program(cost: Matrix, a_ub: Any, b_ub: Matrix, a_eq: Any, b_eq: Matrix | None, *, interior: bool) -> Matrix:
     """The solution by the method that is usually faster, else by the other one."""
     import numpy as np
     from scipy import optimize

@@ -35,7 +35,7 @@ from attrpriv.divergences import lattice_delta_upper
 from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
 
 Block = tuple[int, int]
 # What the window of each law leaves out: far below any delta, and charged all the same.
@@ -165,10 +165,20 @@ class WholeNumbers:
 
 @lru_cache(maxsize=4)  # a plan looks at them once to find its noise, and once more to check it
 def _record_laws(records: RecordLaws, counts: CountPairs) -> tuple[LatticeLaw, ...]:
-    member, rest = ([low for low, _ in law] for law in (records.member, records.rest))
-    return tuple(
-        record_sum(records.values, member, a, rest, counts.n - a, tail=TAIL) for a in range(counts.low, counts.high + 1)
-    )
+    """Row after row: the members' sums upwards from the least count, the others' from theirs; each law joins one of each."""
+    member = _row_sums(records, records.member, counts.low, counts.high)
+    rest = _row_sums(records, records.rest, counts.n - counts.high, counts.n - counts.low)
+    return tuple(one.convolve(other, exact=False).trimmed(TAIL / 4) for one, other in zip(member, reversed(rest), strict=True))
+
+
+def _row_sums(records: RecordLaws, law: tuple[Interval01, ...], first: int, last: int) -> list[LatticeLaw]:
+    """The laws of the sums of first, first + 1, ..., last rows."""
+    masses = [low for low, _ in law]
+    row = record_sum(records.values, masses, 1, masses, 0)
+    sums = [record_sum(records.values, masses, first, masses, 0, tail=TAIL / 4)]
+    for _ in range(last - first):
+        sums.append(sums[-1].convolve(row, exact=False))
+    return sums
 
 
 def noisy_delta(laws: tuple[LatticeLaw, LatticeLaw], noise: LatticeLaw, epsilon: float) -> float:

@@ -3,7 +3,9 @@
 Given the sensitive statistics G = gamma, a released number F is N(m, v) with m = m(gamma). In units of its own spread, z =
 (F - m)/sqrt(v) and x = (F - m0)/sqrt(v) for a public centre m0. Released is m0 + sqrt(v) clip(x, C-(z), C+(z)), where
 
-    C+(z) = min{ Phi^-1(e^below Phi(z)) (infinite where the argument reaches 1),  -Phi^-1(e^-above Phi(-z)) },    C-(z) = -C+(-z)
+    C+(z) = min{ Phi^-1(e^below Phi(z)),  -Phi^-1(e^-above Phi(-z)) },    C-(z) = -C+(-z)
+
+(the first infinite where its argument reaches 1).
 
 | symbol | here |
 |---|---|
@@ -15,8 +17,8 @@ Its distribution function is that of N(t, 1), kept between two bounds that do no
 
     R_t(y) = min( U(y), max( L(y), Phi(y - t) ) ),   L = max(e^-below Phi(y), 1 - e^above Phi(-y)),   U(y) = 1 - L(-y)
 
-so that e^-below <= density of R_t / density of N(0, 1) <= e^above for every t (docs/theory/quantile-clip.md has the proof), and any
-two R_t are (below + above)-close, with delta = 0.
+so that e^-below <= density of R_t / density of N(0, 1) <= e^above for every t (docs/theory/quantile-clip.md has the proof), and
+any two R_t are (below + above)-close, with delta = 0.
 
 These are floats, for expected errors and for looking at the laws. What is released goes through `mechanisms.quantile_draw`.
 """
@@ -105,10 +107,10 @@ def halves(epsilon: float) -> QuantileClip:
     return QuantileClip(epsilon / 2, epsilon / 2)
 
 
-def least_error(epsilon: float, wander: float, steps: int = 40) -> QuantileClip:
+def least_error_split(epsilon: float, wander: float, steps: int = 40) -> QuantileClip:
     """The split of epsilon with the least mean square where t is N(0, wander^2), by golden section.
 
-    >>> clip = least_error(5.0, 0.3145)
+    >>> clip = least_error_split(5.0, 0.3145)
     >>> round(clip.below, 1), round(clip_rmse(clip, 0.3145) / clip_rmse(halves(5.0), 0.3145), 2)
     (2.2, 0.79)
     """

@@ -1,7 +1,7 @@
 """What it costs that a quantile clip is drawn and computed in digits: factors only, so that delta stays 0.
 
 The noise that masks the digits of F is drawn on a grid of r = 2^-32 of its scale s or finer; each of its steps is filled with
-`digits` further random bits; the clip is then decided in whole numbers of `bits` bits, and the answer is one of the public cells
+`digits` further random bits; the clip is then decided in whole numbers of `bits` bits, and the answer is a public cell
 
     m0 + k step,    k = -last, ..., last        (the two outermost hold everything beyond)
 
@@ -12,10 +12,10 @@ The noise that masks the digits of F is drawn on a grid of r = 2^-32 of its scal
 | K | `depth`: no cell, and no end of the range, asks for z beyond +-K |
 | M | e^-below omega phi(A): the least mass of a cell |
 
-Within +-K the masked law is within a factor of the normal one that grows with |z| and not faster: e^(r (|z| + 1) + 2 r^2); over a
-tail that makes r (K + 2) + 3 r^2 (`draw_charge`). Decisions are right except within 2^13 e^max(below, above) units of 2^-bits of a
-boundary, and a boundary is out of place by one filled step at most: `digits` and `bits` are so many that both together move less
-than 2^-40 of the least cell, which is charged as 2^-39. docs/theory/quantile-clip.md has the proof.
+Within +-K the masked law is within a factor of the normal one that grows with |z|, no faster than e^(r (|z| + 1) + 2 r^2); over
+a tail that makes r (K + 2) + 3 r^2 (`draw_charge`). Decisions are right except within 2^13 e^max(below, above) units of 2^-bits
+of a boundary, and a boundary is out of place by one filled step at most: `digits` and `bits` are so many that both together
+move less than 2^-40 of the least cell, which is charged as 2^-39. docs/theory/quantile-clip.md has the proof.
 
 What must never change: everything here is public, and nothing is charged to delta.
 """
@@ -77,7 +77,7 @@ def quantile_grid(clip: QuantileClip, spread: float, mask: float) -> QuantileGri
 
 
 def rounding_charge(depth: float, kurtosis: float) -> float:
-    """lambda for averages of rounded values, estimated: four times the effect of an excess kurtosis on a log density at `depth`.
+    """lambda for averages of rounded values, estimated: four times what an excess kurtosis does to a log density at `depth`.
 
     The density of a nearly normal average at z is off by a factor of about exp(kurtosis (z^4 - 6 z^2 + 3)/24). Computed exactly
     for coarsely rounded rows, twice that is exceeded where the sensitive average lies four standard errors out, by a half.

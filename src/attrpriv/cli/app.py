@@ -262,16 +262,26 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
 
 
 @app.command()
-def ledger(policy: PolicyFile, as_json: AsJson = False) -> None:
+def ledger(
+    policy: Annotated[
+        Path, typer.Argument(metavar="POLICY", help="The policy file, or a record that --json printed.", show_default=False)
+    ],
+    verify: Annotated[bool, typer.Option("--verify", help="Check every entry and every link.")] = False,
+    head: Annotated[
+        str | None, typer.Option("--head", help="With --verify: a head digest you kept, to find a cut end.")
+    ] = None,
+    recheck: Annotated[bool, typer.Option("--recheck", help="Recompute every certificate, with no data.")] = False,
+    as_json: AsJson = False,
+) -> None:
     """What was released about this table so far."""
-    from attrpriv.session import Session
+    from attrpriv.cli.recorded import Recorded, show
 
-    with guarded(as_json), Session(policy=policy) as session:
-        entries = session.recorded()
+    with guarded(as_json):
+        found = Recorded.read(policy, verify=verify, head=head, recheck=recheck)
         if as_json:
-            _print_json({"schema_version": 1, "entries": [entry.to_json() for entry in entries]})
+            _print_json(found.to_json())
         else:
-            render.show_ledger(entries)
+            show(found)
 
 
 @app.command()

@@ -179,7 +179,11 @@ def show_release(released: Release) -> None:
     _promise(shown, released.plan)
     _notes(shown, released.plan.remarks if released.plan.view is not None else ())
     warn(shown, released.plan.warnings)
-    shown.print(f"recorded as entry {released.entry.number}, digest {released.entry.digest[:16]}, {released.entry.time}")
+    if released.recorded:
+        shown.print(f"this is the recorded answer of entry {released.entry.number}, {released.entry.time}; nothing was drawn.")
+    else:
+        shown.print(f"recorded as entry {released.entry.number}, {released.entry.time}")
+    shown.print(f"head digest {released.head}")
 
 
 def _answers(released: Release) -> Table:
@@ -189,7 +193,8 @@ def _answers(released: Release) -> Table:
         for value in answered.values:
             name = answered.query.text if value.group is None else f"{answered.query.text}: {value.group}"
             low, high = value.interval(0.95)
-            scale = released.plan.noise_of(answered.query).scale or value.spread.reach(0.95) / 1.96
+            # Noise is not all: what is taken back of a secret moves an answer more than its mask does.
+            scale = max(released.plan.noise_of(answered.query).scale, value.spread.reach(0.95) / 1.96)
             interval = f"{answer(low, scale)} to {answer(high, scale)}"
             table.add_row(escape(name), f"[bold]{answer(value.value, scale)}[/bold]", interval, released.plan.mechanism)
     return table

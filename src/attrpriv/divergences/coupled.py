@@ -1,8 +1,8 @@
 """Two shares of a population: how far apart their tables are is left to chance, and so is how easily they are told apart.
 
 Tables of the shares p < q are drawn row by row, such that a row is inside under q whenever it is under p. Their counts then
-differ in D rows, D ~ Bin(n, q - p). If all tables whose counts differ by at most d are (eps, U(d))-close, U nondecreasing, then by
-joint convexity the two populations are (eps, E U(D))-close. For two other shares of the range D is smaller in law, and so is
+differ in D rows, D ~ Bin(n, q - p). If all tables whose counts differ by at most d are (eps, U(d))-close, U nondecreasing, then
+by joint convexity the two populations are (eps, E U(D))-close. For two other shares of the range D is smaller in law, and so is
 E U(D): the ends of the range are the worst.
 
     E U(D)  =  U(d_1) + sum over k of (U(d_k) - U(d_k-1)) P(D > d_k-1),      d_1 < d_2 < .. up to the largest d of the case
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from attrpriv.laws.binomial import binomial_above
 
-_STEPS = 14
+_STEPS = 10
 
 
 @dataclass(frozen=True)

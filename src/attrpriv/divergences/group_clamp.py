@@ -15,9 +15,9 @@ Given the categories of all rows F' is normal, and for two tables that differ in
     direct              smaller variance >= floor + s^2;            difference in [min(1, 2h/told) e0, e1], (e0, e1) the spread
     equalised           smaller variance >= (1-t)^2 vmax - known + s^2;   difference in [0, matched spread]
 
-and the lemma of `divergences.groups` gives the largest H. Where d' = y d rows change, the distance is at most min(2 h, y told) +
-y untold and the difference of variances lies in y [e0, e1]: for y >= 2h/told within the above, and below that dominated by
-y = 2h/told, as without a clamp. Rows with known values make the difference of the others' variances as small as 0.
+and the lemma of `divergences.groups` gives the largest H. Where d' = y d rows change, the distance is at most min(2 h, y told)
+and y untold more, and the difference of variances lies in y [e0, e1]: for y >= 2h/told within the above, and below that
+dominated by y = 2h/told, as without a clamp. Rows with known values make the difference of the others' variances as small as 0.
 
 What must never change: y is made of *stated* means and the table's own counts and nothing else; a clamp that reads the query
 column, or a centre that reads the table, is not covered.

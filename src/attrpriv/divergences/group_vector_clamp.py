@@ -27,7 +27,7 @@ What must never change: both directions; every d up to `apart` is in a run; what
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -105,9 +105,18 @@ def ball_delta(
 
 
 def path_delta(
-    case: VectorCase, low: Matrix, high: Matrix, ball: Ball, between: Between | None = None, beyond: float = 0.0
+    case: VectorCase,
+    low: Matrix,
+    high: Matrix,
+    ball: Ball,
+    between: Between | None = None,
+    beyond: float = 0.0,
+    runs: Sequence[tuple[int, int]] | None = None,
 ) -> Delta:
-    """Tables at the two ends of the range have covariances `low` and `high`, others in between: H by epsilon, from above."""
+    """Tables at the two ends of the range have covariances `low` and `high`, others in between: H by epsilon, from above.
+
+    `runs`: only these distances, for a search; then it is no bound.
+    """
     import numpy as np
 
     if len(case.members) != 1 or len(case.rest) != 1 or case.mean_tolerance:
@@ -134,7 +143,7 @@ def path_delta(
         pair = base + share * down, base + share * up
         return loss_law(moved, *pair), loss_law(moved, *pair[::-1])
 
-    tried = [(last, laws(first, last)) for first, last in runs_of(most, case.apart, between)]
+    tried = [(last, laws(first, last)) for first, last in runs or runs_of(most, case.apart, between)]
 
     def upper(epsilon: float) -> float:
         close = coupled_upper(between, ((last, max(law.upper(epsilon) for law in both)) for last, both in tried))

@@ -127,9 +127,10 @@ def _coordinates(shift: Array, first: Array, second: Array) -> tuple[Array, Arra
     if not off <= 0.25:
         return None
     moves = np.abs(to @ shift) + 1e-12 * (np.abs(to) @ np.abs(shift))
-    # A ratio this near to one is one, up to its share of what is charged.
-    near = np.abs(ratios - 1) < 1e-13
-    return moves, np.where(near, 1.0, ratios), off + float(near.sum()) * 1e-13
+    # A ratio this near to one is one, and so small a move is none, up to what is charged.
+    near, still = np.abs(ratios - 1) < 1e-13, moves < 1e-13
+    off += float(near.sum() + still.sum() * max(1.0, 1 / float(scale[0]))) * 1e-13
+    return np.where(still, 0.0, moves), np.where(near, 1.0, ratios), off
 
 
 def _step(told: list[tuple[float, float]]) -> float | None:
@@ -210,7 +211,7 @@ def _roots(points: Array, d: float, r: float) -> tuple[bool, tuple[Array, Array]
     c = points + math.log1p(r - 1) / 2 + d * d / (2 * r)
     disc = b * b + 2 * a * c
     big = b + np.sqrt(np.maximum(0.0, disc))
-    near = np.where(big > 0, 2 * c / np.where(big > 0, big, 1.0), 0.0)
+    near = 2 * c / np.where(disc > 0, big, 1.0)
     if a == 0:
         return True, (np.full_like(near, -np.inf), near)
     none, turn = disc <= 0, -b / a
@@ -223,9 +224,9 @@ def _cells(ends: list[Array], inside: bool, fuzz: list[Array], side: int) -> Arr
     import numpy as np
 
     # {l <= t} is [left, right] and grows with t, or {l > t} is (left, right) and shrinks with t.
-    small = [_between(low[:-1], low[1:], fuzz[k], side) for k, low in enumerate(ends)]
-    grow = [_between(low[1:], low[:-1], fuzz[k], side) for k, low in enumerate(ends)]
-    steps = (grow[0] + small[1]) if inside else (small[0] + grow[1])
+    falling, rising = (0, 1) if inside else (1, 0)
+    steps = _between(ends[falling][1:], ends[falling][:-1], fuzz[falling], side)
+    steps = steps + _between(ends[rising][:-1], ends[rising][1:], fuzz[rising], side)
     slack = [max(float(f[0]), float(f[-1])) for f in fuzz]
     wide = np.array([max(slack)] * 2)
     first, last = ((ends[0][k : k + 1 or None], ends[1][k : k + 1 or None]) for k in (0, -1))

@@ -13,6 +13,7 @@ from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
 from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
+from attrpriv.guarantee.group_transport import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.hierarchy import HierarchyCheck, HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
@@ -47,7 +48,9 @@ __all__ = [
     "GaussianEvidence",
     "GroupCheck",
     "GroupEvidence",
+    "GroupTransportEvidence",
     "GroupVectorEvidence",
+    "GroupVectorTransportEvidence",
     "Guarantee",
     "HierarchyCheck",
     "HierarchyEvidence",

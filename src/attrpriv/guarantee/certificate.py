@@ -15,6 +15,7 @@ from attrpriv.guarantee.count_cases import CountCasesEvidence
 from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import GaussianEvidence
+from attrpriv.guarantee.group_transport import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.guarantee.groups import GroupEvidence, GroupVectorEvidence
 from attrpriv.guarantee.hierarchy import HierarchyEvidence
 from attrpriv.guarantee.kernels import CouplingEvidence, KernelEvidence
@@ -45,6 +46,8 @@ Evidence = Annotated[
     | CountHybridEvidence
     | GroupEvidence
     | GroupVectorEvidence
+    | GroupTransportEvidence
+    | GroupVectorTransportEvidence
     | HierarchyEvidence
     | TransportEvidence
     | QuantileClipEvidence
@@ -94,7 +97,8 @@ class Certificate(FrozenModel):
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
         evidence = self.evidence
         means = GaussianEvidence | HierarchyEvidence | TransportEvidence | GroupEvidence | GroupVectorEvidence | WeightsEvidence
-        return isinstance(evidence, means | QuantileClipEvidence | LaplaceEvidence | QuiltEvidence) and evidence.covers(column, kind, scale)
+        groups = GroupTransportEvidence | GroupVectorTransportEvidence
+        return isinstance(evidence, means | groups | QuantileClipEvidence | LaplaceEvidence | QuiltEvidence) and evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]

@@ -2,7 +2,7 @@
 
 | evidence | what is drawn | proved by |
 |---|---|---|
-| `CountTransportEvidence` | the monotone coupling of mu_a and R_a, made when a is known | low <= R_a <= high for every a, by construction |
+| `CountTransportEvidence` | the coupling of mu_a and R_a, made when a is known | low <= R_a <= high for every a |
 | `CountHybridEvidence` | the same at the middle of a box, with Laplace noise | all vertex laws of the box, on both sides |
 
 No row of laws is stored: the bounds are public and are recomputed, as is the one row that is drawn from, by the same functions.

@@ -146,9 +146,7 @@ class GaussianEvidence(Charged):
         import numpy as np
 
         credited = np.array(check.credited, dtype=np.float64)
-        scale = np.sqrt(np.maximum(np.diag(credited), 1e-300))
-        if np.linalg.eigvalsh(credited / np.outer(scale, scale))[0] < -1e-9:
-            raise CertificateError("certificate: a credited covariance must be semidefinite.")
+        require_covariance(credited)
         spread = credited + np.diag(np.array(self.independent) ** 2)
         if self.factor:
             factor = np.array(self.factor, dtype=np.float64)
@@ -159,6 +157,16 @@ class GaussianEvidence(Charged):
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         own = dict(zip(self.columns, self.independent, strict=True))
         return kind == "gaussian" and bool(self.checks or self.set_checks) and own.get(column) == scale
+
+
+def require_covariance(credited: NDArray[np.float64]) -> None:
+    """Symmetric, of which eigenvalues are computed from one half only, and semidefinite."""
+    import numpy as np
+
+    scale = np.sqrt(np.maximum(np.diag(credited), 1e-300))
+    unit = credited / np.outer(scale, scale)
+    if not (np.abs(unit - unit.T).max() <= 1e-12 and np.linalg.eigvalsh(unit)[0] >= -1e-9):
+        raise CertificateError("certificate: a credited covariance must be symmetric and semidefinite.")
 
 
 def matrix_distance(shifts: Sequence[Sequence[float]], spread: NDArray[np.float64]) -> float:

@@ -22,6 +22,7 @@ from attrpriv.calibration.group_vector_clamp import VectorClamp, clamped_vector_
 from attrpriv.calibration.groups_vector import Equalised
 from attrpriv.divergences.coupled import Between
 from attrpriv.divergences.group_clamp import clamped_group_delta_upper
+from attrpriv.errors import UsageError
 from attrpriv.framework.model import Finite, NonNegative
 from attrpriv.guarantee.charges import Charged
 from attrpriv.guarantee.groups import GroupCheck, common_bits
@@ -103,7 +104,9 @@ class GroupVectorTransportEvidence(Charged):
     def profile(self, beyond: float = 0.0) -> Callable[[float], float]:
         """delta by epsilon; `beyond`: were the true differences of means larger than the stated ones by this share."""
         case = self.check.case
-        if not isinstance(case, VectorCase) or case.size != len(self.columns):
+        size = len(self.columns)
+        sizes = [len(self.independent), len(self.metric), len(self.centre), *map(len, self.metric)]
+        if not isinstance(case, VectorCase) or case.size != size or any(found != size for found in sizes):
             return lambda epsilon: 1.0
         own = tuple(scale * math.sqrt(_SQUARED) for scale in self.independent)
         way = VectorClamp(self.form, self.equalised, own, self.factor, self.reach, self.metric, ())
@@ -141,4 +144,6 @@ class GroupVectorTransportEvidence(Charged):
 
 def _average(means: Sequence[float], counts: Sides, n: int) -> Fraction:
     listed = (*counts[0], *counts[1])
+    if len(listed) != len(means) or sum(listed) != n:
+        raise UsageError("counts: must be one for each category, and add up to the number of rows.")
     return sum((count * Fraction(mean) for count, mean in zip(listed, means, strict=True)), Fraction(0)) / n

@@ -3,19 +3,21 @@
 | evidence | what is drawn |
 |---|---|
 | `KernelEvidence` | o with weights[f][o], f the count: sees the statistic alone |
-| `CouplingEvidence` | the monotone coupling of sources[a] and targets[a] at f: reads the secret a too |
+| `CouplingEvidence` | the monotone coupling of sources[a] and targets[a] at f: reads the table's count a too |
 
 What must never change: the loss is recomputed from these weights, in whole numbers, and these weights are what is drawn from.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
 
 from attrpriv.calibration.coupling import coupling_loss_upper
 from attrpriv.calibration.kernel import kernel_loss_upper
+from attrpriv.calibration.population_coupling import population_loss_upper
 from attrpriv.framework.model import FrozenModel
 from attrpriv.laws.records import CountPairs, RecordLaws
 
@@ -41,7 +43,10 @@ class KernelEvidence(FrozenModel):
 
 
 class CouplingEvidence(FrozenModel):
-    """A mechanism that reads the secret, for one law of the rows."""
+    """A mechanism that reads the table's count, for one law of the rows.
+
+    It hides that count; or with `shares`, and then for all counts of 0..n, the population's share within that range.
+    """
 
     kind: Literal["coupling"] = "coupling"
     secret: str
@@ -50,7 +55,15 @@ class CouplingEvidence(FrozenModel):
     start: int
     sources: Rows = Field(min_length=1)
     targets: Rows = Field(min_length=1)
+    shares: tuple[float, float] | None = None
 
     def delta(self, epsilon: float) -> float:
-        loss = coupling_loss_upper(self.sources, self.targets, self.records, self.pairs)
-        return 0.0 if loss <= epsilon else 1.0
+        return 0.0 if self.loss() <= epsilon else 1.0
+
+    def loss(self) -> float:
+        """From above, over every pair; infinite for a population of which only some counts were looked at."""
+        if self.shares is None:
+            return coupling_loss_upper(self.sources, self.targets, self.records, self.pairs)
+        if self.pairs != CountPairs.all_of(self.pairs.n):
+            return math.inf
+        return population_loss_upper(self.sources, self.targets, self.records, self.pairs.n, self.shares)

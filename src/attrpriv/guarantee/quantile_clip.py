@@ -1,6 +1,6 @@
 """The evidence of a quantile clip: one average whose law, given the sensitive statistics, is nearly always the same one.
 
-Given all sensitive statistics G that are read, the masked average F + N(0, mask^2) is N(m, V) with m = mu_q + slopes (G - mu_G).
+Given all sensitive statistics G that are read, the masked average F + N(0, mask^2) is N(m, V), m = mu_q + slopes (G - mu_G).
 The clip gives it a law between e^-below and e^above times N(m0, V), whatever G is (docs/theory/quantile-clip.md). Everything
 that digits change is a factor e^lambda on each public cell:
 
@@ -49,7 +49,8 @@ class Moments(FrozenModel):
     @model_validator(mode="after")
     def _consistent(self) -> Moments:
         size = len(self.columns)
-        if len(set(self.columns)) != size or any(len(row) != size for row in (self.mean, self.scale, self.spacing, *self.matrix)):
+        rows = (self.mean, self.scale, self.spacing, *self.matrix)
+        if len(set(self.columns)) != size or len(self.matrix) != size or any(len(row) != size for row in rows):
             raise ValueError("moments: need one mean, scale, spacing and row for each column.")
         if any(self.matrix[i][j] != self.matrix[j][i] for i in range(len(self.matrix)) for j in range(i)):
             raise ValueError("moments: the matrix must be symmetric.")
@@ -135,8 +136,8 @@ class QuantileClipEvidence(FrozenModel):
             for column, weight in read.coefficients.items():
                 slopes[column] += float(slope) * weight
         slopes[self.columns[0]] = 1.0
-        shares = [slopes[c] * h / math.sqrt(self.residual) for c, h in zip(self.moments.columns, self.moments.spacing, strict=True)]
-        return sum(share**4 for share in shares) / (120 * self.n)
+        root, spacing = math.sqrt(self.residual), zip(self.moments.columns, self.moments.spacing, strict=True)
+        return sum((slopes[column] * h / root) ** 4 for column, h in spacing) / (120 * self.n)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""

@@ -9,7 +9,8 @@ a; *given them*, two values of g_i that must look alike move the mean of what is
 while its covariance is S_theta + Z. So both laws are mixtures, with equal weights, of Gaussians at most that far apart, and the
 hockey-stick divergence is jointly convex.
 
-`told` and `untold` are B0 kappa (a - b) and (B_theta - B0) kappa (a - b) for the widest pair, each entry within its `_off`.
+Stored are kappa (a - b) and B_theta kappa (a - b) for the widest pair, each within its `off`; `Moves` makes `told` =
+B0 kappa (a - b) and `untold` from them, with the very slopes that the release uses.
 
 What must never change: everything is recomputed from the stored numbers, rounded up. Where several statistics are read, each
 has a mask: E lies on a lattice that moves with a, and without the mask its digits would tell.
@@ -19,16 +20,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.errors import CertificateError
-from attrpriv.framework.model import Finite, FrozenModel, NonNegative
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
 from attrpriv.guarantee.charges import ROUND_UP, Charged
 from attrpriv.guarantee.clamp import Clamp, Rows
-from attrpriv.guarantee.gaussian import matrix_distance
+from attrpriv.guarantee.gaussian import matrix_distance, require_covariance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,16 +46,62 @@ _NORM = 1 + 1e-9
 _CONDITION = 1e10
 
 
-class TransportCheck(FrozenModel):
-    """One secret under one member of Theta; `told` None: any two values of the statistics that are read must look alike."""
+# Sums of a few products of floats, in units of the size of their terms.
+_ROUNDING = 1e-14
 
-    secret: str
-    theta: int
+
+@dataclass(frozen=True)
+class Moves:
+    """How far the averages move over a widest pair: with what is taken back, and with what is not; `told` None: any way."""
+
     told: Vector | None
     told_off: Widths
     untold: Vector
     untold_off: Widths
+
+
+class MovedRead(FrozenModel):
+    """How far a statistic that is read moves over a secret's widest pair: `by`, up to `off`."""
+
+    coefficients: FrozenMap[Finite]
+    by: Finite = 0.0
+    off: NonNegative = 0.0
+
+
+class TransportCheck(FrozenModel):
+    """One secret under one member of Theta. With a `regression` (of the averages on all that is read, in this member) any two
+    values that are at most `off` apart in each statistic must look alike, and `own` is not used."""
+
+    secret: str
+    theta: int
+    reads: tuple[MovedRead, ...] = Field(min_length=1)
+    own: Vector = Field(description="how far each average moves over the same pair")
+    own_off: Widths
+    regression: Rows = ()
     credited: Rows = Field(description="a covariance that the averages have at least, given all that is read")
+
+    def moves(self, slopes: Sequence[Sequence[float]]) -> Moves:
+        """What is taken back of a pair with these slopes, and what is not, rounded up."""
+        if self.regression:
+            return self._joint_moves(slopes)
+        told, told_off, untold, untold_off = [], [], [], []
+        for row, own, off in zip(slopes, self.own, self.own_off, strict=True):
+            middle = sum(b * read.by for b, read in zip(row, self.reads, strict=True))
+            width = sum(abs(b) * read.off for b, read in zip(row, self.reads, strict=True))
+            size = sum(abs(b) * (abs(read.by) + read.off) for b, read in zip(row, self.reads, strict=True))
+            told.append(middle)
+            told_off.append(width + _ROUNDING * size)
+            untold.append(own - middle)
+            untold_off.append(off + width + _ROUNDING * (size + abs(own)))
+        return Moves(tuple(told), tuple(told_off), tuple(untold), tuple(untold_off))
+
+    def _joint_moves(self, slopes: Sequence[Sequence[float]]) -> Moves:
+        zero = (0.0,) * len(self.regression)
+        left = []
+        for row, true, off in zip(slopes, self.regression, self.own_off, strict=True):
+            terms = zip(row, true, self.reads, strict=True)
+            left.append(off + sum((abs(b - t) + _ROUNDING * (abs(b) + abs(t))) * read.off for b, t, read in terms))
+        return Moves(None, zero, zero, tuple(left))
 
 
 class TransportEvidence(Charged):
@@ -63,14 +111,32 @@ class TransportEvidence(Charged):
     columns: tuple[str, ...] = Field(min_length=1)
     independent: tuple[NonNegative, ...]
     factor: Rows = ()
+    least: Widths = Field(description="noise that the charge for recorded values counts on: on averages, then on what is read")
     clamp: Clamp
     checks: tuple[TransportCheck, ...] = Field(min_length=1)
 
     def delta(self, epsilon: float) -> float:
         inner = self.inner(epsilon)
-        if inner is None or len(self.clamp.slopes) != len(self.columns) or not self._masked():
+        if inner is None or not (self._consistent() and self._masked()):
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def _consistent(self) -> bool:
+        """Whether everything speaks of the same averages and the same statistics, with at least the noise counted on."""
+        size, read = len(self.columns), [one.coefficients for one in self.clamp.reads]
+        noise = (*self.independent, *(one.mask for one in self.clamp.reads))
+        fits = [len(set(self.columns)) == len(self.clamp.slopes) == len(self.independent) == size]
+        fits.append(
+            len(noise) == len(self.least) and all(drawn >= least for drawn, least in zip(noise, self.least, strict=True))
+        )
+        fits.append(all(row and len(row) == len(self.factor[0]) for row in self.factor) and len(self.factor) in (0, size))
+        for check in self.checks:
+            fits.append([one.coefficients for one in check.reads] == read)
+            fits.append(len(check.own) == len(check.own_off) == len(check.credited) == size)
+            fits.append(all(len(row) == size for row in check.credited))
+            fits.append(not check.regression or [len(row) for row in check.regression] == [len(read)] * size)
+            fits.append(not check.regression or not any((*check.own, *(one.by for one in check.reads))))
+        return all(fits)
 
     def _masked(self) -> bool:
         reads = self.clamp.reads
@@ -84,16 +150,17 @@ class TransportEvidence(Charged):
         return max(self.distance_of(check) for check in self.checks)
 
     def distance_of(self, check: TransportCheck) -> float:
-        spread, metric = self.spread(check), self._metric()
-        moved = 2 * self.clamp.reach * _NORM
-        if check.told is not None:
-            told = norm(check.told, check.told_off, metric)
-            moved = min(moved, told)
-            if self.clamp.period is not None and told > self.clamp.period * (1 - 1e-12):
-                return math.inf
-        elif self.clamp.period is not None:
+        spread, metric, moves = self.spread(check), self._metric(), check.moves(self.clamp.slopes)
+        slack, reach, period = shortening(metric), self.clamp.reach, self.clamp.period
+        if moves.told is None:
+            moved, within = 2 * reach * (_NORM + slack), period is None
+        else:
+            told = norm(moves.told, moves.told_off, metric)
+            within = period is None or told <= period * (1 - 1e-12)
+            moved = min(2 * reach * _NORM, told) + slack * (2 * reach if period is None else told)
+        if not within:
             return math.inf
-        return (stretch(metric, spread) * moved + norm(check.untold, check.untold_off, spread)) * ROUND_UP
+        return (stretch(metric, spread) * moved + norm(moves.untold, moves.untold_off, spread)) * ROUND_UP
 
     def _metric(self) -> Matrix:
         import numpy as np
@@ -114,9 +181,7 @@ def output_spread(check: TransportCheck, independent: Sequence[float], factor: R
     import numpy as np
 
     credited = np.array(check.credited, dtype=np.float64)
-    scale = np.sqrt(np.maximum(np.diag(credited), 1e-300))
-    if np.linalg.eigvalsh(credited / np.outer(scale, scale))[0] < -1e-9:
-        raise CertificateError("certificate: a credited covariance must be semidefinite.")
+    require_covariance(credited)
     common = np.array(factor, dtype=np.float64) if factor else np.zeros((len(independent), 1))
     return np.asarray(credited + np.diag(np.array(independent) ** 2) + common @ common.T, dtype=np.float64)
 
@@ -128,6 +193,19 @@ def stretch(metric: Matrix, spread: Matrix) -> float:
     if len(metric) == 1:
         return math.sqrt(float(metric[0, 0]) / float(spread[0, 0])) * _NORM
     return matrix_distance(np.linalg.cholesky(metric).tolist(), spread) * _NORM
+
+
+def shortening(metric: Matrix) -> float:
+    """By which share the length of a vector, which is a float, may be off where averages are moved."""
+    import numpy as np
+
+    if len(metric) == 1:
+        return 0.0
+    scale = np.sqrt(np.diag(metric))
+    condition = float(np.linalg.cond(metric / np.outer(scale, scale)))
+    if not condition < _CONDITION:
+        raise CertificateError("certificate: the spread of the averages is nearly singular.")
+    return 1e-14 * condition
 
 
 def norm(middle: Sequence[float], off: Sequence[float], spread: Matrix) -> float:

@@ -55,8 +55,9 @@ class CountPrior:
         import numpy as np
 
         first, last = self._ends()
-        size = last - first + 1
-        counts = np.arange(first, last + 1) if size <= most else np.rint(np.linspace(first, last, most)).astype(np.int64)
+        stride = -(-(last - first + 1) // most)
+        # What a whole stride leaves over is shared between both ends.
+        counts = np.arange(first + (last - first) % stride // 2, last + 1, stride)
         logs = self._logs(counts)
         chances = np.exp(logs - logs.max())
         kept = chances >= _NEGLIGIBLE

@@ -29,7 +29,11 @@ def covariance_of(
     """
     at = {column: k for k, column in enumerate(columns)}
     weights = [{at[c]: Fraction(w) * Fraction(scales[at[c]]) for c, w in one.items()} for one in statistics]
-    return [[sum((x * y * Fraction(matrix[i][j]) for i, x in a.items() for j, y in b.items()), Fraction(0)) for b in weights] for a in weights]
+
+    def product(a: Mapping[int, Fraction], b: Mapping[int, Fraction]) -> Fraction:
+        return sum((x * y * Fraction(matrix[i][j]) for i, x in a.items() for j, y in b.items()), Fraction(0))
+
+    return [[product(a, b) for b in weights] for a in weights]
 
 
 def regression(covariance: Rows) -> tuple[tuple[Fraction, ...], Fraction]:

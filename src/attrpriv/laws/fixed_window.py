@@ -11,10 +11,10 @@ The right-hand side needs no analysis of errors: the truth sums to 2^BITS, and w
 above them everywhere. So only "never above the truth" has to be proved, and that is kept by every product rounded down.
 
 A binomial law is built outwards from its mode m by its exact ratios, each rounded down. They are at most 1 on the way out, so
-the weight j steps from the mode is short by at most j, and what lies beyond the last weight is below a geometric series: the sum
-of all weights is bounded from above, and the weights are divided by that bound. Convolutions are one product of two long decimal
-numbers whose digits are the entries, which is exact and fast for a million rows. Unlike `fixed_point`, which has the whole
-support, a window has about 30 standard deviations.
+the weight j steps from the mode is short by at most j, and what lies beyond the last weight is below a geometric series: the
+sum of all weights is bounded from above, and the weights are divided by that bound. Convolutions are one product of two long
+decimal numbers whose digits are the entries, which is exact and fast for a million rows. Unlike `fixed_point`, which has the
+whole support, a window has about 30 standard deviations.
 
 What must never change: entries are never above the truth; nothing here is a float but the probabilities, as the rationals they
 are.
@@ -51,7 +51,7 @@ class WindowLaw:
     @property
     def deficit(self) -> int:
         """What the entries lack in total."""
-        return 2**BITS - sum(self.masses)
+        return (1 << BITS) - sum(self.masses)
 
     def clipped(self, start: int, size: int) -> tuple[int, ...]:
         """The entries of F clipped to start..start + size - 1: what lies outside belongs to the ends.
@@ -104,7 +104,8 @@ def window_binomial(n: int, p: float | Fraction) -> WindowLaw:
 
 def _outwards(ratios: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
     """Weights from the mode's outwards, rounded down, and a bound on the sum of the true ones beyond the last."""
-    weights, weight = [], 1 << (BITS + _GUARD)
+    weights: list[int] = []
+    weight = 1 << (BITS + _GUARD)
     least = weight >> _LEAST_WEIGHT
     for used, (top, bottom) in enumerate(ratios):
         if weight < least:

@@ -9,10 +9,10 @@ for z >= 0, and Phi(-z) = 1 - Phi(z). Both series have positive terms only, and 
 | bits | results are whole numbers of units of 2^-bits |
 | width | bits carried: `bits` and a guard |
 
-Every result is within 1 unit of the truth (`fixed_root`: rounded down). Why: each term is made from the one before, rounded down,
-and is short by at most 2 units of 2^-width more than what the shortness of that one becomes, which is multiplied by no more than
-a term of E. So N terms are short by at most 2 N E units in either series, and S/E is off by less than 5 N, N <= 2^13; pi and the
-root are short by a few. The guard has 48 bits.
+Every result is within 1 unit of the truth (`fixed_root`: rounded down). Why: each term is made from the one before, rounded
+down. It is short by at most 2 units of 2^-width more than what the shortness of that one becomes, which is multiplied by no
+more than a term of E. So N terms are short by at most 2 N E units in either series, and S/E is off by less than 5 N, N <= 2^13;
+pi and the root are short by a few. The guard has 48 bits.
 
 What must never change: the error is bounded in absolute terms, for every argument up to `LARGEST`.
 """

@@ -9,11 +9,13 @@ from collections.abc import Callable
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem
+from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.registry import MECHANISMS, Ranking
 from attrpriv.queries.query import Query
 
-_STEPS = 24
+# Halvings of the logarithm of a share: three digits of it.
+_STEPS = 14
 
 
 def advice(ranking: Ranking) -> str | None:
@@ -22,10 +24,10 @@ def advice(ranking: Ranking) -> str | None:
     if constant is None or chosen is None:
         return None
     query = next(query for query in chosen.queries if not query.whole_table)
-    goal = constant.error_of(query).rmse or 0.0
+    goal = constant.error_of(query).by(ranking.by) or 0.0
 
     def enough(problem: Problem) -> bool:
-        return _error(chosen.mechanism, problem, query) <= goal
+        return _error(chosen.mechanism, problem, query, ranking.by) <= goal
 
     ways = []
     nearer = _largest_share(lambda share: enough(_nearer(ranking.problem, share)))
@@ -50,9 +52,9 @@ def _largest_share(enough: Callable[[float], bool]) -> float | None:
     return low
 
 
-def _error(mechanism: str, problem: Problem, query: Query) -> float:
+def _error(mechanism: str, problem: Problem, query: Query, by: Measure) -> float:
     try:
-        error = MECHANISMS[mechanism](problem).error_of(query).rmse
+        error = MECHANISMS[mechanism](problem).error_of(query).by(by)
     except Refusal:
         return float("inf")
     return float("inf") if error is None else error

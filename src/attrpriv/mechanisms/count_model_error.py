@@ -28,7 +28,6 @@ from functools import partial
 from attrpriv.calibration.box_loss import box_loss
 from attrpriv.calibration.count_hybrid import hybrid_loss, transport_box_loss
 from attrpriv.calibration.count_transport import transport_bounds
-from attrpriv.calibration.coupling import coupling_loss_upper
 from attrpriv.calibration.direct import direct_delta, noise_law
 from attrpriv.calibration.kernel import kernel_loss_upper
 from attrpriv.calibration.laplace import laplace_loss
@@ -167,8 +166,8 @@ def _kernel(evidence: KernelEvidence, off: float) -> float:
 def _coupling(evidence: CouplingEvidence, off: float) -> float:
     """The very slices that are drawn from, where the rows follow another law."""
     sources, targets, records, pairs = evidence.sources, evidence.targets, evidence.records, evidence.pairs
-    loss = _attempt(lambda: coupling_loss_upper(sources, targets, records, pairs)) + moved(records, pairs, off)
-    if not records.binary:
+    loss = _attempt(evidence.loss) + moved(records, pairs, off)
+    if not records.binary or evidence.shares is not None:
         return loss
     return min(loss, _attempt(lambda: box_loss(sources, targets, widened(records, off), pairs)))
 
@@ -232,8 +231,3 @@ def widened(records: RecordLaws, off: float) -> RecordLaws:
         (_, p), (_, q) = records.member, records.rest
         return RecordLaws.event(wide((p,))[0], wide((q,))[0])
     return RecordLaws(records.values, wide(records.member), wide(records.rest))
-
-
-def fragile(epsilon: float, rows: tuple[ModelError, ...]) -> tuple[str, ...]:
-    """Said by `Plan.warnings`, for every plan alike."""
-    return ()

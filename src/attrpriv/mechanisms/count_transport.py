@@ -1,8 +1,8 @@
 """`transport` for counts: the number of members is read, and the count is moved into a law close to a public one.
 
-Exact probabilities: the target laws are within bounds around a reference law that is chosen by the expected error under the prior.
-Intervals, of an event in few rows: the same at their middle, with Laplace noise for the rest (docs/theory/count-transport.md). What
-is drawn from depends on the secret and is made when it is known; the bounds are public.
+Exact probabilities: the target laws are within bounds around a reference law that is chosen by the expected error under the
+prior. Intervals, of an event in few rows: the same at their middle, with Laplace noise for the rest. What is drawn from depends
+on the secret and is made when it is known; the bounds are public (docs/theory/count-transport.md).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
 # Under intervals, the parts of epsilon that the transport itself is made for.
-_PARTS = (0.1, 0.25, 0.5, 0.9)
+_PARTS = (0.12, 0.35, 0.8)
 _LONGEST = 4096
 
 
@@ -138,11 +138,13 @@ def _with_noise(error: Moved, scale: float) -> Moved:
     reach = min(_LONGEST, math.ceil(40 * scale) + len(error.tail) * error.step + 1)
     # P(|d| + |Z| > t): over all sizes of d, with what is left for Z.
     at = [x - y for x, y in itertools.pairwise((1.0, *error.tail))]
-    tail = [
-        math.fsum(p * (1.0 if k * error.step > t else min(1.0, 2 * q ** (t - k * error.step + 1) / (1 + q))) for k, p in enumerate(at))
-        for t in range(reach)
-    ]
-    return Moved(min(total, error.mean_absolute + absolute), total, tuple(min(1.0, x) for x in tail), 1)
+    sizes = [k * error.step for k in range(len(at))]
+
+    def beyond(t: int) -> float:
+        left = (1.0 if t < d else 2 * q ** (t - d + 1) / (1 + q) for d in sizes)
+        return min(1.0, math.fsum(p * chance for p, chance in zip(at, left, strict=True)))
+
+    return Moved(min(total, error.mean_absolute + absolute), total, tuple(map(beyond, range(reach))), 1)
 
 
 def _tally(tally: Tally, best: _Found) -> Tally:
@@ -167,8 +169,8 @@ def _answer_error(tally: Tally, query: Query, n: int, error: Moved) -> Error:
 def _assumes(found: Counted, case: CountCase, best: _Found) -> tuple[str, ...]:
     """What reads the secret rests on more than what sees the count alone."""
     lines = [*count_assumptions(found)]
-    if best.scale or isinstance(best.evidence, CountHybridEvidence):
-        lines.append("the secret is read; every law within the stated intervals is covered, the same one for all rows of a category")
+    if isinstance(best.evidence, CountHybridEvidence):
+        lines.append("the secret is read; every law within the intervals is covered, one for all rows of a category")
     else:
         lines.append("the secret is read, so that the stated probabilities are taken as exact: no tolerance is covered")
     if case.population:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from attrpriv.calibration.groups import equalising_variance
 from attrpriv.calibration.groups_vector import part_weights
-from attrpriv.guarantee import GroupEvidence, GroupVectorEvidence
+from attrpriv.guarantee import GroupEvidence, GroupTransportEvidence, GroupVectorEvidence, GroupVectorTransportEvidence
 from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
 from attrpriv.noise import correlated_noise, granularity
@@ -21,22 +21,25 @@ Sides = tuple[list[int], list[int]]
 
 def grid_of(evidence: object) -> float | None:
     """The public grid of noise whose scale is secret: that of the least scale it can have."""
-    return granularity(evidence.scale) if isinstance(evidence, GroupEvidence) and evidence.form == "equalised" else None
+    one = GroupEvidence | GroupTransportEvidence
+    return granularity(evidence.scale) if isinstance(evidence, one) and evidence.form == "equalised" else None
 
 
 def secret_scale(evidence: object, counts: Sides) -> float | None:
     """The sd of the noise on one average for a table with these counts; None where it is the same for all. Secret."""
-    if not isinstance(evidence, GroupEvidence) or evidence.form != "equalised":
+    if not isinstance(evidence, GroupEvidence | GroupTransportEvidence) or evidence.form != "equalised":
         return None
-    case = evidence.checks[0].case
+    case = (evidence.check if isinstance(evidence, GroupTransportEvidence) else evidence.checks[0]).case
     if not isinstance(case, GroupCase):
         return None
-    return max(evidence.scale, math.sqrt(equalising_variance(case, *counts, evidence.scale**2)))
+    # A tolerance of sds is the certificate's concern; what is made up for is what is stated.
+    return max(evidence.scale, math.sqrt(equalising_variance(case.stated, *counts, evidence.scale**2)))
 
 
 def equalising_noise(evidence: object, counts: Sides) -> list[Fraction]:
     """A draw of the noise that brings several averages to their common covariance; empty where there is none."""
-    if not isinstance(evidence, GroupVectorEvidence) or not isinstance(evidence.check.case, VectorCase):
+    several = GroupVectorEvidence | GroupVectorTransportEvidence
+    if not isinstance(evidence, several) or not isinstance(evidence.check.case, VectorCase):
         return []
     weights = part_weights(evidence.check.case, evidence.equalised.parts, *counts)
     total = [Fraction(0)] * len(evidence.columns)

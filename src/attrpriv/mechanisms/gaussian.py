@@ -295,11 +295,6 @@ def _column_plans(
     return tuple(plans)
 
 
-def fragile(problem: Problem, rows: Sequence[ModelError]) -> tuple[str, ...]:
-    """Said by `Plan.warnings`, for every plan alike."""
-    return ()
-
-
 def _model_error(
     problem: Problem, theta: Sequence[Gaussian], evidence: GaussianEvidence, left: Budget
 ) -> tuple[ModelError, ...]:
@@ -307,10 +302,26 @@ def _model_error(
 
     def real(off: float) -> float:
         cases = seen(problem, theta, off) if problem.columns else []
-        distance = max((evidence.distance_of(_check(problem, case)) for case in cases), default=0.0)
+        distance = max(
+            (evidence.distance_of(_check(problem, case)) for case in _furthest(problem, evidence, cases)), default=0.0
+        )
         return max(gaussian_epsilon(distance, left.delta), _sets_epsilon(evidence, off, left)) + left.excess
 
     return off_by(real)
+
+
+def _furthest(problem: Problem, evidence: GaussianEvidence, cases: Sequence[Seen]) -> Sequence[Seen]:
+    """Of several averages the case that moves them furthest: which one it is may be decided in bare floats."""
+    import numpy as np
+
+    if len(problem.columns) < 2 or len(cases) < 2:
+        return cases
+    noise = np.diag(np.array(evidence.independent) ** 2)
+    if evidence.factor:
+        noise = noise + np.array(evidence.factor) @ np.array(evidence.factor).T
+    moved = [c.shifts.T @ np.linalg.solve(credit(problem) * c.residual + noise, c.shifts) for c in cases]
+    sizes = np.array([np.linalg.norm(one, 2) for one in moved])
+    return [cases[int(sizes.argmax())]] if np.isfinite(sizes).all() else cases
 
 
 def _sets_epsilon(evidence: GaussianEvidence, off: float, left: Budget) -> float:

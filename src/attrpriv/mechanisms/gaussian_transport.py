@@ -18,11 +18,11 @@ from attrpriv.errors import CertificateError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, Guarantee, TransportEvidence
 from attrpriv.mechanisms import gaussian
-from attrpriv.mechanisms.accuracy import ModelError, Noise
+from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.clipping import clip_charge
-from attrpriv.mechanisms.hierarchy_means import OFF_BY, charges, real_epsilon
+from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
@@ -73,8 +73,9 @@ def _members(problem: Problem) -> tuple[Gaussian, ...]:
         if any(column not in member.mean for member in theta):
             raise Refusal(f"assume.mean: needs the mean of {column}, as the centre of what may show. Got none.", usage=True)
     several = len(statistics) > 1
-    if problem.known_rows and (several or len(problem.columns) > 1):
-        raise Refusal("known_rows: must be 0 where several columns are released or read at once; use gaussian.")
+    if problem.known_rows and (len(problem.columns) > 1 or any(len(one) > 1 for one in statistics) or several):
+        # Entries of one of several columns can tie the rest together more closely than the slopes say.
+        raise Refusal("known_rows: must be 0 where several columns are released or read at once.")
     if several and any(len(one) > 1 or list(one.values()) != [1.0] for one in statistics):
         raise Refusal("several secrets must be means or sums of one column each; use gaussian.")
     if several and {c for one in statistics for c in one} & set(problem.columns):
@@ -117,6 +118,7 @@ def _assembled(
         columns=problem.columns,
         independent=way.layout.independent,
         factor=way.layout.factor,
+        least=(*(least[c] for c in problem.columns), *(read.mask for read in way.clamp.reads)),
         clamp=way.clamp,
         checks=found.checks,
         **charges(left),
@@ -147,7 +149,7 @@ def _assembled(
         guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
         certificate=certificate,
         model_error=off,
-        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_notes(problem, theta, found, way, off)),
+        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_notes(problem, theta, found, way)),
     )
 
 
@@ -207,7 +209,7 @@ def _model_error(
     return tuple(rows)
 
 
-def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way, off: Sequence[ModelError]) -> tuple[str, ...]:
+def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(c for one in found.statistics for c in one))
     notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.columns)} is taken back."]
     notes.append("errors and intervals are over the tables that the assumption describes; far from its means they are larger.")
@@ -219,4 +221,4 @@ def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way, o
         own = max(member.sd_of(column) for member in theta) / math.sqrt(problem.n)
         if spread.rmse > _HARDLY * own:
             notes.append(f"{column}: the answer tells hardly more than the assumption's own mean would (its sd is {own:.3g}).")
-    return (*notes, *gaussian.fragile(problem, off))
+    return tuple(notes)

@@ -11,7 +11,8 @@ Several averages: covariances are made equal by public factors, then the shift i
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from attrpriv.assumptions import Groups
 from attrpriv.calibration.groups import Form, least_group_noise, most_equalising
@@ -21,7 +22,7 @@ from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, GroupCheck, GroupEvidence, GroupVectorEvidence, Guarantee
 from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
-from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error
+from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error, off_by
 from attrpriv.mechanisms.budget import Budget, budget
 from attrpriv.mechanisms.group_case import Recorded, categories_of, checks, clip_charge, groups_of, recorded
 from attrpriv.mechanisms.individuals import row_evidence
@@ -31,7 +32,6 @@ from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.noise import MOST_BITS, granularity
 
 _ROUND_UP = 1 + 1e-9
-_OFF_BY = (0.01, 0.02, 0.05, 0.1)
 
 Clips = Mapping[str, float | None]
 
@@ -39,16 +39,16 @@ Clips = Mapping[str, float | None]
 def plan(problem: Problem) -> Plan:
     """The least Gaussian noise that hides the composition."""
     theta = groups_of(problem)
-    lattice = recorded(problem, theta)
+    lattice = masked(problem, theta)
     clips = {column: clip_charge(problem, theta, column) for column in problem.columns}
     cases = checks(problem, theta)
     evidence, extra = (_scalar if len(problem.columns) == 1 else _vector)(problem, theta, cases, lattice, clips)
     certificate = Certificate(
         epsilon=problem.epsilon,
-        delta=_budget(problem, theta, lattice, clips).promised,
+        delta=group_budget(problem, theta, lattice, clips).promised,
         evidence=evidence,
         individuals=row_evidence(problem, _own(evidence), clips),
-        assumes=_assumptions(problem, theta, lattice),
+        assumes=assumptions(problem, theta, lattice),
         exact=isinstance(evidence, GroupEvidence) and _is_exact(cases, evidence, lattice),
     )
     certificate.verify()
@@ -69,7 +69,8 @@ def plan(problem: Problem) -> Plan:
     )
 
 
-def _recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+    """What recorded values ask for, or the reason why they are not covered."""
     reason = None
     try:
         return recorded(problem, theta)
@@ -78,7 +79,10 @@ def _recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
     raise Refusal(reason)
 
 
-def _budget(problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None) -> Budget:
+def group_budget(
+    problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None
+) -> Budget:
+    """What is left for the calibration."""
     return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
 
 
@@ -89,7 +93,7 @@ def _scalar(
     problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
 ) -> tuple[GroupEvidence, tuple[float, ...]]:
     """The better of the two forms; with it the largest noise that equalising adds, as an sd."""
-    left = _budget(problem, theta, lattice, clips)
+    left = group_budget(problem, theta, lattice, clips)
     mask = lattice.masks[problem.columns[0]]
     ways = [_noise(problem, cases, left, mask, "direct")]
     equalising = 0.0
@@ -123,14 +127,14 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
             if isinstance(check.case, GroupCase):
                 variance = max(variance, least_group_noise(check.case, left.epsilon, delta * (1 - 1e-12), form, variance))
         return GroupEvidence(
-            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **_charges(left)
+            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **charges(left)
         )
     except (RefusedError, UsageError) as error:
         reason = str(error)
     raise Refusal(reason)
 
 
-def _charges(left: Budget) -> dict[str, float]:
+def charges(left: Budget) -> dict[str, float]:
     return {
         "grid_lambda": left.grid_lambda,
         "lattice_lambda": left.lattice_lambda,
@@ -162,7 +166,7 @@ def _vector(
     try:
         equalised = equalise(check.case)
         draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
-        left = _budget(problem, theta, lattice, clips, draws)
+        left = group_budget(problem, theta, lattice, clips, draws)
         masks = [lattice.masks[column] * _ROUND_UP for column in problem.columns]
         delta = (left.delta - check.tail * (1 + 1e-9)) * (1 - 1e-9)
         noise = least_group_covariance(check.case, left.epsilon, delta, masks)
@@ -172,7 +176,7 @@ def _vector(
             equalised=equalised,
             independent=noise.independent,
             factor=noise.factor,
-            **_charges(left),
+            **charges(left),
         )
         if evidence.bits() > MOST_BITS:
             raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
@@ -227,43 +231,42 @@ def _columns(
 
 def _model_error(evidence: GroupEvidence | GroupVectorEvidence, problem: Problem) -> tuple[ModelError, ...]:
     """The real epsilon, at the same delta, when the categories' means are further apart than the tolerance says."""
-    if not isinstance(evidence, GroupEvidence):
-        return ()
-    rows = []
-    for off in _OFF_BY:
-        wider = evidence.model_copy(update={"checks": tuple(_wider(check, off) for check in evidence.checks)})
-        rows.append(ModelError(off_by=off, epsilon=_real_epsilon(wider, problem)))
-    return tuple(rows)
+
+    def real(off: float) -> float:
+        if isinstance(evidence, GroupEvidence):
+            wider = evidence.model_copy(update={"checks": tuple(_wider(check, off) for check in evidence.checks)})
+            return real_epsilon(wider.delta, problem)
+        return real_epsilon(evidence.model_copy(update={"check": _wider(evidence.check, off)}).delta, problem)
+
+    return off_by(real)
 
 
 def _wider(check: GroupCheck, off: float) -> GroupCheck:
     """The same case with every difference of means larger by this share."""
     case = check.case
-    if not isinstance(case, GroupCase):
-        return check
-    around = case.rest[0][0]
-    members, rest = (
-        tuple((around + (mean - around) * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest)
+    if isinstance(case, GroupCase):
+        members, rest = (tuple((mean * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest))
+        return check.model_copy(update={"case": replace(case, members=members, rest=rest)})
+    inside, outside = (
+        tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
     )
-    moved = GroupCase(
-        case.n, case.low, case.high, case.apart, members, rest, case.mean_tolerance, case.sd_tolerance, case.known
-    )
-    return check.model_copy(update={"case": moved})
+    return check.model_copy(update={"case": replace(case, members=inside, rest=outside)})
 
 
-def _real_epsilon(evidence: GroupEvidence, problem: Problem) -> float | None:
+def real_epsilon(delta: Callable[[float], float], problem: Problem) -> float:
+    """The least epsilon, from above, at which the problem's delta is enough; infinite where none is."""
     low, high = 0.0, problem.epsilon
-    while evidence.delta(high) > problem.delta:
+    while delta(high) > problem.delta:
         low, high = high, 2 * high
         if high > 500:
-            return None
+            return math.inf
     for _ in range(40):
         middle = (low + high) / 2
-        low, high = (low, middle) if evidence.delta(middle) <= problem.delta else (middle, high)
+        low, high = (low, middle) if delta(middle) <= problem.delta else (middle, high)
     return high
 
 
-def _assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
+def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
     lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]
     lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]

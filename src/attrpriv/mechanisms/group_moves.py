@@ -69,7 +69,7 @@ class Expected:
     outside: tuple[float, ...]
 
     def to_parameters(self) -> dict[str, Any]:
-        return {"share": self.share, "inside": self.inside, "outside": self.outside}
+        return {"share": self.share, "inside": list(self.inside), "outside": list(self.outside)}
 
     @classmethod
     def of(cls, parameters: Any) -> Expected:
@@ -121,14 +121,17 @@ def tables(case: GroupCase | VectorCase, way: Expected) -> tuple[Array, Array]:
 
 def _counts(case: GroupCase | VectorCase, share: float | None) -> tuple[Array, Array]:
     import numpy as np
-    from scipy.stats import binom
+    from scipy.special import gammaln, xlog1py, xlogy
 
     low, high = case.low, case.high
     if share is not None:
         reach = 9 * math.sqrt(case.n * share * (1 - share)) + 9
         low, high = max(0, math.floor(case.n * share - reach)), min(case.n, math.ceil(case.n * share + reach))
     count = np.unique(np.round(np.linspace(low, high, min(_NODES, high - low + 1))))
-    weights = np.ones(len(count)) if share is None else np.asarray(binom.pmf(count, case.n, share))
+    if share is None:
+        return count, np.full(len(count), 1 / len(count))
+    ways = gammaln(case.n + 1) - gammaln(count + 1) - gammaln(case.n - count + 1)
+    weights = np.exp(ways + xlogy(count, share) + xlog1py(case.n - count, -share))
     return count, weights / weights.sum()
 
 

@@ -18,7 +18,7 @@ from attrpriv.calibration import gaussian_mu
 from attrpriv.divergences import gaussian_epsilon
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
-from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error
+from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise, noise_error
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.hierarchy_case import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
@@ -31,7 +31,6 @@ from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import MOST_BITS, granularity
 
 REFERENCE = "docs/theory/hierarchy.md"
-OFF_BY = (0.01, 0.02, 0.05, 0.1)
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 
 

@@ -21,12 +21,12 @@ from collections.abc import Callable
 from attrpriv.assumptions import Hierarchy
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, Clamp, Guarantee, HierarchyCheck, HierarchyEvidence, Read
-from attrpriv.mechanisms.accuracy import ModelError, Noise
+from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.hierarchy_case import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
-from attrpriv.mechanisms.hierarchy_means import OFF_BY, REFERENCE, charges, real_epsilon
+from attrpriv.mechanisms.hierarchy_means import REFERENCE, charges, real_epsilon
 from attrpriv.mechanisms.noise_design import ROUND_UP
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
@@ -71,7 +71,6 @@ def plan(problem: Problem) -> Plan:
         gap=0.0 if exact else scale - lattice.masks[column],
     )
     certificate.verify()
-    off = _model_error(evidence, left)
     return Plan(
         mechanism="transport",
         queries=problem.queries,
@@ -82,8 +81,8 @@ def plan(problem: Problem) -> Plan:
         columns=(_column(problem, evidence, lattice, clips, mu),),
         guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
         certificate=certificate,
-        model_error=off,
-        notes=_notes(problem, evidence, lattice, clips, off),
+        model_error=_model_error(evidence, left),
+        notes=_notes(problem, evidence, lattice, clips),
     )
 
 
@@ -230,17 +229,11 @@ def _model_error(evidence: HierarchyEvidence, left: Budget) -> tuple[ModelError,
     return tuple(rows)
 
 
-def _notes(
-    problem: Problem, evidence: HierarchyEvidence, lattice: Recorded, clips: Clips, off: tuple[ModelError, ...]
-) -> tuple[str, ...]:
+def _notes(problem: Problem, evidence: HierarchyEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
     hidden = evidence.clamp.reads[0].column
     notes = mask_notes(problem, lattice, clips)
     notes.append(f"the average of {hidden} is read too: what it tells of {problem.columns[0]} is taken back.")
     notes.append(
         "errors and intervals are over the populations that the assumption describes; far from its mean they are larger."
     )
-    first = off[0].epsilon
-    if first is None or first > 2 * problem.epsilon:
-        real = "no epsilon holds" if first is None else f"the real epsilon is {first:.3g}"
-        notes.append(f"fragile: where the slope is off by {off[0].off_by:.0%}, {real}.")
     return tuple(notes)

@@ -1,9 +1,10 @@
 """`optimal`: the least expected error that any mechanism of pure epsilon can have, by linear programming.
 
-Two forms. Where the probabilities are exact and the secret is this table's, the mechanism reads the secret and moves the count
-as little as possible. Otherwise (intervals, or a population's share) it sees the count alone, and for intervals the corner
-covers the whole box. Both are solved in floats and then certified in whole numbers (docs/theory/optimal.md). For up to 150
-rows' worth of secrets and answers; `auto` tries up to 60 secrets.
+Two forms. Where the probabilities are exact and the secret is this table's, the mechanism reads the secret and moves the
+count as little as possible. For a population's share it does so too, in up to 24 rows: it reads the table's own count, and
+need not hide that one. Otherwise (intervals, or more rows) it sees the count alone, and for intervals the corner covers the
+whole box. All are solved in floats and then certified in whole numbers (docs/theory/optimal.md). For up to 150 rows' worth of
+secrets and answers; `auto` tries up to 60 secrets.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from attrpriv.calibration.coupling import certified_coupling
 from attrpriv.calibration.kernel import certified_kernel
 from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
 from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
+from attrpriv.calibration.population_coupling import certified_population_coupling, population_solvable
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem
+from attrpriv.framework.counted import share_range
 from attrpriv.guarantee import Certificate, CouplingEvidence, Guarantee, KernelEvidence
+from attrpriv.laws.count_prior import CountPrior
 from attrpriv.mechanisms.accuracy import Error
-from attrpriv.mechanisms.count_model_error import count_model_error, fragile
+from attrpriv.mechanisms.count_model_error import count_model_error
 from attrpriv.mechanisms.count_plan import count_assumptions
 from attrpriv.mechanisms.counted import CountCase, Counted, counted
 from attrpriv.mechanisms.plan import Plan
@@ -42,7 +46,6 @@ def plan(problem: Problem) -> Plan:
     )
     certificate.verify()
     reads = isinstance(evidence, CouplingEvidence)
-    off = count_model_error(evidence)
     changes = {"noise": "kernel", "tails": tuple(error.tail), "parameters": {"reads_secret": reads}}
     tally = found.tally.model_copy(update=changes)
     return Plan(
@@ -57,15 +60,19 @@ def plan(problem: Problem) -> Plan:
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/optimal.md"),
         certificate=certificate,
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
-        model_error=off,
-        notes=(*_notes(found, reads), *fragile(problem.epsilon, off)),
+        model_error=count_model_error(evidence),
+        notes=_notes(found, reads),
     )
 
 
 def _assumes(found: Counted, evidence: KernelEvidence | CouplingEvidence) -> tuple[str, ...]:
     """What reads the secret rests on the one stated law."""
-    reads = ("the secret is read, so that the stated probabilities are taken as exact: no tolerance is covered",)
-    return (*count_assumptions(found), *(reads if isinstance(evidence, CouplingEvidence) else ()))
+    if not isinstance(evidence, CouplingEvidence):
+        return count_assumptions(found)
+    lines = ["the secret is read, so that the stated probabilities are taken as exact: no tolerance is covered"]
+    if evidence.shares is not None:
+        lines.append("given its category, what a row adds does not depend on the population's share")
+    return (*count_assumptions(found), *lines)
 
 
 def takes_long(problem: Problem) -> bool:
@@ -103,8 +110,10 @@ def _prior(found: Counted, case: CountCase) -> list[float]:
     n = case.pairs.n
     logs = [math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in counts]
     logs = [log + k * math.log(share) + (n - k) * math.log1p(-share) for log, k in zip(logs, counts, strict=True)]
-    weights = [math.exp(log - max(logs)) for log in logs]
-    return [weight / math.fsum(weights) for weight in weights]
+    most = max(logs)
+    weights = [math.exp(log - most) for log in logs]
+    total = math.fsum(weights)
+    return [weight / total for weight in weights]
 
 
 def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
@@ -116,6 +125,8 @@ def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[Kernel
         # The form that reads the secret hides all pairs of the range; where only near ones must look alike, the other may win.
         if not ways or case.pairs.apart < case.pairs.high - case.pairs.low:
             ways.append(_kernel(found, case, prior))
+        if case.population and population_solvable(case.rows, case.pairs.n):
+            ways.append(_population(found, case))
         return min(ways, key=lambda way: way[1].mean_absolute)
     except (RefusedError, UsageError, CertificateError) as error:
         reason = str(error)
@@ -133,6 +144,26 @@ def _coupling(found: Counted, case: CountCase, prior: list[float]) -> tuple[Coup
         targets=solved.targets,
     )
     return evidence, coupling_error(solved, case.records, case.pairs, prior)
+
+
+def _population(found: Counted, case: CountCase) -> tuple[CouplingEvidence, KernelError]:
+    """The table's count is read; only the population's share is hidden. Errors are averages over all shares of the range."""
+    n, shares = case.pairs.n, share_range(found.problem.secrets[0])
+    counts, chances = CountPrior(n, 0, n, shares=shares).nodes(n + 1)
+    prior = [0.0] * (n + 1)
+    for a, chance in zip(counts.tolist(), chances.tolist(), strict=True):
+        prior[a] = chance
+    solved = certified_population_coupling(case.rows, n, shares, found.problem.epsilon, prior)
+    evidence = CouplingEvidence(
+        secret=case.secret,
+        records=case.rows,
+        pairs=case.pairs,
+        start=solved.start,
+        sources=solved.sources,
+        targets=solved.targets,
+        shares=shares,
+    )
+    return evidence, coupling_error(solved, case.rows, case.pairs, prior)
 
 
 def _kernel(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence, KernelError]:

@@ -21,7 +21,9 @@ from attrpriv.guarantee import (
     Clamp,
     GaussianEvidence,
     GroupEvidence,
+    GroupTransportEvidence,
     GroupVectorEvidence,
+    GroupVectorTransportEvidence,
     Guarantee,
     HierarchyEvidence,
     LaplaceEvidence,
@@ -34,6 +36,7 @@ from attrpriv.guarantee import (
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread, fragile
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped, statistic
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
+from attrpriv.mechanisms.group_moves import Expected, group_spreads, taken_back
 from attrpriv.mechanisms.moving import clamp_spreads
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.mechanisms.quantile_draw import clip_spread, quantile_clipped
@@ -156,12 +159,9 @@ class Plan(FrozenModel):
     def weighted(self, rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]) -> tuple[float, ...] | None:
         """One answer a query, from sums over the sensitive columns and then the released ones; None: the weights failed."""
         self._require_certified()
-        columns = None if self.weights is None else [(one.column, one.fill, None) for one in self.weights.columns]
-        if self.weights is None or columns != [(part.column, part.fill, part.clip) for part in self.columns]:
-            raise CertificateError("plan: must weight the columns that its certificate counted on. Nothing was released.")
-        found = weighted_averages(self.weights, rows, sums, products)
-        names = [part.column for part in self.columns]
-        return None if found is None else self._weighed(dict(zip(names, found, strict=True)))
+        columns = [(part.column, part.fill, part.clip) for part in self.columns]
+        found = weighted_averages(self.weights, columns, rows, sums, products)
+        return None if found is None else self._weighed(found)
 
     @property
     def clamp(self) -> Clamp | None:
@@ -202,6 +202,7 @@ class Plan(FrozenModel):
             return self._weighed({self.columns[0].column: quantile_clipped(self.certificate.evidence, moved[0], read)})
         if self.clamp is not None:
             moved = self._taken_back(self.clamp, moved, averages[len(self.columns) :])
+        moved = taken_back(self.certificate.evidence, moved, self._sides(counts))
         if self.factor:
             common = correlated_noise(self.factor, self._common_bits())
             moved = [average + noise for average, noise in zip(moved, common, strict=True)]
@@ -252,6 +253,10 @@ class Plan(FrozenModel):
             for query in self.queries
         )
 
+    def verify(self) -> None:
+        """Recompute the promise; `CertificateError` unless it holds and covers what the plan draws."""
+        self._require_certified()
+
     def _require_certified(self) -> None:
         """The certificate must hold, and the noise drawn must be the noise it counted on."""
         self.certificate.verify()
@@ -263,11 +268,13 @@ class Plan(FrozenModel):
         evidence, rows = self.certificate.evidence, self.certificate.individuals
         if self.tally is not None:
             covered.append(self.tally.covered_by(self.certificate, self.n))
-        vectors = GaussianEvidence | GroupVectorEvidence | TransportEvidence
+        vectors = GaussianEvidence | GroupVectorEvidence | GroupVectorTransportEvidence | TransportEvidence
         common = evidence.factor if isinstance(evidence, vectors) else ()
         covered.append(self.factor == common)
-        covered.append(bool(self.categories) == isinstance(evidence, GroupEvidence | GroupVectorEvidence))
-        covered.append(self.clamp is None or len(self.columns) == len(self.clamp.slopes))
+        counted = GroupEvidence | GroupVectorEvidence | GroupTransportEvidence | GroupVectorTransportEvidence
+        covered.append(bool(self.categories) == isinstance(evidence, counted))
+        if self.clamp is not None or self.factor:  # rows of slopes and of the factor belong to columns by their order
+            covered.append([part.column for part in self.columns] == list(getattr(evidence, "columns", ())))
         if isinstance(evidence, QuantileClipEvidence):
             covered.append(evidence.n == self.n and len(self.columns) == 1 and self.columns[0].clip is None)
         for part in self.columns:
@@ -289,6 +296,11 @@ class Plan(FrozenModel):
         noise = self.noise_of(query)
         if self.clamp is not None and query.column is not None:
             return self._moved_spread(self.clamp, query, noise.scale)
+        evidence = self.certificate.evidence
+        if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence) and query.column is not None:
+            part = self.of(query)
+            spreads = group_spreads(evidence, Expected.of(part.parameters["expected"]))
+            return spreads[self.columns.index(part)].scaled(query.weight(self.n))
         if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.column is not None:
             return clip_spread(self.certificate.evidence).scaled(query.weight(self.n))
         return Spread(noise.kind, noise.scale, noise.individuals)
@@ -312,7 +324,7 @@ class Plan(FrozenModel):
         return draw_plan(evidence, self.epsilon, secret)
 
     def _common_bits(self) -> int:
-        if isinstance(self.certificate.evidence, GroupVectorEvidence):
+        if isinstance(self.certificate.evidence, GroupVectorEvidence | GroupVectorTransportEvidence):
             return self.certificate.evidence.bits()
         own = tuple(part.independent for part in self.columns)
         return common_bits(Design(own, self.factor)) if self.clamp is None else clamp_bits(self.clamp, own, self.factor)

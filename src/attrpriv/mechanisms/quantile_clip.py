@@ -1,10 +1,10 @@
-"""`transport` by quantiles, under an exactly stated Gaussian assumption: pure epsilon, delta = 0 (docs/theory/quantile-clip.md).
+"""`transport` by quantiles, under an exactly stated Gaussian assumption: pure epsilon (docs/theory/quantile-clip.md).
 
     F~ = F + N(0, mask^2),   z = (F~ - m(G))/sqrt(V),   answer = m0 + sqrt(V) clip((F~ - m0)/sqrt(V), C-(z), C+(z))
 
-Given any value of the sensitive statistics G, the answer's law lies between e^-epsilon/2 and e^epsilon/2 times one public normal
-law. So whatever can be computed from G is hidden, jointly too; and there is no delta. All that is needed is that stated moments
-are exact: here the query's own mean counts as well, and a tolerance means another form of transport.
+Given any value of the sensitive statistics G, the answer's law lies between e^-epsilon/2 and e^epsilon/2 times one public
+normal law. So whatever can be computed from G is hidden, jointly too; and there is no delta. All that is needed is that stated
+moments are exact: here the query's own mean counts as well, and a tolerance means another form of transport.
 
 Most answers are not moved at all; the others by no more than their quantile asks. With epsilon shared equally to both sides.
 """
@@ -29,6 +29,7 @@ from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import granularity
+from attrpriv.queries.linear import Linear
 
 REFERENCE = "docs/theory/quantile-clip.md"
 _SHY = 1 - 1e-11
@@ -61,7 +62,7 @@ def plan(problem: Problem) -> Plan:
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=REFERENCE),
         certificate=certificate,
         model_error=model_error(problem, evidence),
-        notes=(*gaussian_notes(problem, (member,), lattice, least, {column: math.inf}, clips), *_notes(problem, evidence)),
+        notes=(*gaussian_notes(problem, (member,), lattice, least, {column: math.inf}, clips), *_notes(evidence)),
     )
 
 
@@ -189,9 +190,8 @@ def _column(problem: Problem, evidence: QuantileClipEvidence) -> ColumnPlan:
 
 def _assumes(problem: Problem, member: Gaussian, evidence: QuantileClipEvidence, lattice: Recorded) -> tuple[str, ...]:
     """What the proof rests on; more than a delta could forgive."""
-    names = ", ".join(evidence.moments.columns[1:])
     lines = [
-        f"every property of the averages of {names} is hidden, jointly too" if line == _ALONE else line
+        f"every property of {_statistics(evidence)} is hidden, jointly too" if line == _ALONE else line
         for line in gaussian_assumptions(problem, (member,), lattice)
     ]
     lines += [
@@ -203,15 +203,18 @@ def _assumes(problem: Problem, member: Gaussian, evidence: QuantileClipEvidence,
     return (
         *lines,
         f"the mean of {problem.columns[0]} is stated exactly too",
-        "normal far into the tails: nothing of delta is kept in reserve for averages that are not quite normal; what rounding of "
-        f"values does to them within {evidence.grid.depth:.3g} standard deviations is estimated, and {cost:.2g} of epsilon pays for it",
+        "normal far into the tails: no delta is kept in reserve for averages that are not quite normal. What rounded values "
+        f"do to them within {evidence.grid.depth:.3g} standard deviations is estimated; {cost:.2g} of epsilon pays for it",
     )
 
 
-def _notes(problem: Problem, evidence: QuantileClipEvidence) -> tuple[str, ...]:
-    names = ", ".join(evidence.moments.columns[1:])
+def _statistics(evidence: QuantileClipEvidence) -> str:
+    return ", ".join(Linear("mean", tuple(read.coefficients.items())).text for read in evidence.reads)
+
+
+def _notes(evidence: QuantileClipEvidence) -> tuple[str, ...]:
     return (
-        f"the average of {names} is read too: the answer is moved where it would tell more of it than epsilon allows.",
+        f"{_statistics(evidence)} is read too: the answer is moved where it would tell more of it than epsilon allows.",
         "pure epsilon: no delta is used.",
         "errors and intervals are over the tables that the assumption describes; far from its means they are larger.",
         "moments are taken as exact (tolerance 0), the query's own mean included.",

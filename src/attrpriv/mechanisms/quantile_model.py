@@ -1,8 +1,8 @@
 """What a quantile clip really promises where the slopes are not what was stated.
 
-If the true slopes are (1 + off) times the stated ones, z = (F~ - m)/sqrt(V) is not N(0, 1) given the statistics but N(off t, c^2):
-its mean moves with t, what the statistics tell in units of sqrt(V), and c^2 is what the true slopes leave of the variance. The
-answer's density at y is then
+If the true slopes are (1 + off) times the stated ones, z = (F~ - m)/sqrt(V) given the statistics is not N(0, 1) but N(off t,
+c^2): its mean moves with t, what the statistics tell in units of sqrt(V), and c^2 is what true slopes leave of the variance.
+The answer's density at y is then
 
     density of R_t(y) * exp( z^2/2 - (z - off t)^2 / (2 c^2) ) / c,      z = Phi^-1(R_t(y))
 
@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 _CELLS = 241
 _NODES = 9
 _BETWEEN = (-8.0, -2.0, 0.0, 2.0, 8.0)
+_STEP, _STEPS = 0.5, 16
 # A mean is this many standard errors from the assumption's own, at most, where a set of values has no end.
 _FAR = 10.0
 _HALVINGS = 30
-_ROUND_UP = 1 + 1e-3
+# The scan of values and cells is this fine.
+_ROUND_UP = 1.01
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,14 @@ class Line:
     spread: float
 
     def pairs(self) -> Iterator[tuple[float, float]]:
-        ends = [t for t in (self.low, self.high) if math.isfinite(t)]
-        points = sorted({*ends, *(t for t in _BETWEEN if self.low <= t <= self.high)})
+        """The values to look at: far pairs among a few, near ones along the line and at its ends."""
+        ends = [t for t in (self.low, self.high - min(self.apart, self.high - self.low), self.high) if math.isfinite(t)]
+        near = math.isfinite(self.apart)
+        between = [k * _STEP for k in range(-_STEPS, _STEPS + 1)] if near else _BETWEEN
+        points = sorted({*ends, *(t for t in between if self.low <= t <= self.high)})
         for t in points:
-            for other in points:
-                if t < other <= t + self.apart:
-                    yield t, other
-            if math.isfinite(self.apart) and t < self.high:
-                yield t, min(t + self.apart, self.high)
+            others = [min(t + self.apart, self.high)] if near else points
+            yield from ((t, other) for other in others if t < other)
 
 
 def model_error(problem: Problem, evidence: QuantileClipEvidence) -> tuple[ModelError, ...]:

@@ -8,6 +8,9 @@ away, whatever the normal law says. Every average therefore gets at least the no
 - what is left of a row of the query column(s) once the sensitive entry is known has standard deviation at least h.
 
 Where h is not declared, the plan says up to which spacing its own noise covers.
+
+A column that is asked for and also part of a hidden combination has a coarser lattice: given n mean(a - 10 b) the sum of whole
+a's is known up to multiples of 10. `left_spacing` is the spacing that is left then, and what is masked.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions.vector_box import vector_box
@@ -42,7 +46,7 @@ def masks(problem: Problem, theta: Sequence[Gaussian], reads: Sequence[str] = ()
     """The least noise on the average of each column that is released, and of each that is read and masked too."""
     scales = {}
     for column in (*problem.columns, *reads):
-        spacing, declared = problem.spacing(column)
+        spacing, declared = left_spacing(problem, column)
         sd = max(gaussian.sd_of(column) for gaussian in theta)
         scales[column] = mask_scale(spacing, declared, problem.n, sd)
     return scales
@@ -64,6 +68,44 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
     if not math.isfinite(charge):
         raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
     return Recorded(charge, spacing)
+
+
+def left_spacing(problem: Problem, column: str) -> tuple[float | None, bool]:
+    """The spacing of the column's values once any of the secrets is known, and whether the policy declared it."""
+    spacing, declared = problem.spacing(column)
+    factors = [_coarser(problem, secret, column) for secret in problem.secrets]
+    return (spacing if spacing is None else spacing * max(factors, default=1)), declared
+
+
+def _coarser(problem: Problem, secret: Secret, column: str) -> int:
+    """By which factor a secret makes the lattice coarser: c x may differ by what the other columns' c x can make up for."""
+    combined = [form for form in secret.forms if len(form.coefficients) > 1 and column in dict(form.coefficients)]
+    if not combined or column not in problem.columns:
+        return 1
+    names = [name for form in combined for name, _ in form.coefficients]
+    unknown = [name for name in dict.fromkeys(names) if problem.spacing(name)[0] is None]
+    if unknown or len(secret.forms) > 1:
+        raise Refusal(
+            f"resolution: {column} is asked for and part of {secret.text}, whose digits then narrow down its own. Declare the "
+            f"spacing of {', '.join(unknown) or column}, hide one statistic at a time, or ask for another column.",
+            usage=bool(unknown),
+        )
+    weights = {name: abs(_decimal(c) * _decimal(problem.spacing(name)[0] or 1)) for name, c in combined[0].coefficients}
+    others = [weight for name, weight in weights.items() if name not in problem.columns]
+    if not others:
+        return 1  # all of it is asked for: nothing is left of a row, which is refused elsewhere
+    step = others[0]
+    for weight in others[1:]:
+        step = Fraction(
+            math.gcd(step.numerator * weight.denominator, weight.numerator * step.denominator),
+            step.denominator * weight.denominator,
+        )
+    return (weights[column] / step).denominator
+
+
+def _decimal(x: float) -> Fraction:
+    """A number of the policy as it is written."""
+    return Fraction(repr(float(x)))
 
 
 def _require_rows(problem: Problem, theta: Sequence[Gaussian]) -> None:
@@ -120,7 +162,7 @@ def _covered(
     problem: Problem, theta: Sequence[Gaussian], column: str, noise: float, floors: Sequence[Mapping[str, float]]
 ) -> float:
     least = min((floor[column] for floor in floors if column in floor), default=math.inf)
-    spacing, declared = problem.spacing(column)
+    spacing, declared = left_spacing(problem, column)
     if least <= 0 or (spacing is not None and least < spacing**2):
         left = math.sqrt(max(0.0, least))
         together = " of those asked together" if len(problem.columns) > 1 else ""

@@ -203,8 +203,8 @@ def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 def _elsewhere(refusal: Refusal) -> str | None:
     """The kind of assumption that a mechanism needs, where that is all it lacks."""
-    needed = re.match(r"needs an? ([\w ]+?) assumption\b", refusal.reason)
-    return None if needed is None or refusal.usage else re.sub(r" or an? ", " or ", needed.group(1))
+    needed = re.match(r"needs an? ([\w, ]+?) assumption\b", refusal.reason)
+    return None if needed is None or refusal.usage else re.sub(r"(,| or) an? ", r"\1 ", needed.group(1))
 
 
 def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ranking:

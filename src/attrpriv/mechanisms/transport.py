@@ -5,14 +5,15 @@ One name for one idea; what is moved, and how that is proved, is a matter of the
 | assumption | module |
 |---|---|
 | hierarchy | `hierarchy_transport`: a population's mean |
+| groups | `group_transport`: how many rows are of some category, in the table or in its population |
 | gaussian | `gaussian_transport`: clamp and staircase; `quantile_clip`: pure epsilon, one average, exactly stated moments |
 """
 
 from __future__ import annotations
 
-from attrpriv.assumptions import Gaussian, Hierarchy
+from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Problem
-from attrpriv.mechanisms import gaussian_transport, hierarchy_transport, quantile_clip
+from attrpriv.mechanisms import gaussian_transport, group_transport, hierarchy_transport, quantile_clip
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 
@@ -21,9 +22,11 @@ def plan(problem: Problem) -> Plan:
     """The release of least error that reads the secret, for the kind of assumption that there is."""
     if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
         return hierarchy_transport.plan(problem)
+    if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
+        return group_transport.plan(problem)
     if problem.theta and all(isinstance(member, Gaussian) for member in problem.theta):
         return _gaussian(problem)
-    raise Refusal("needs a gaussian or a hierarchy assumption.")
+    raise Refusal("needs a gaussian, a groups or a hierarchy assumption.")
 
 
 def _gaussian(problem: Problem) -> Plan:

@@ -5,7 +5,7 @@ For averages F and sensitive statistics G (each secret's own, all read), over th
 | symbol | here |
 |---|---|
 | B0 | `Told.slopes`: the slopes that are taken back, in the middle of the class |
-| B0 kappa d, (B_theta - B0) kappa d | `told`, `untold`; kappa d: how G moves with one secret over its widest pair |
+| kappa d, B_theta kappa d | how G and F move with one secret over its widest pair; `moves`: what B0 takes back of it |
 | S_theta | `credited`: what F surely varies by itself, given all of G |
 
 (B_theta - B0) kappa_i = slope of F on g_i - B0 (slopes of G on g_i): no regression on several statistics at once is needed for
@@ -23,7 +23,7 @@ from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, vector_box
 from attrpriv.assumptions.worst_case import correlation_range, least_residual
 from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import TransportCheck
+from attrpriv.guarantee.transport import MovedRead, Moves, TransportCheck
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import semidefinite_or_nothing
 
@@ -34,8 +34,11 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 Coefficients = Mapping[str, float]
+Vector = tuple[float, ...]
 # Slopes are rounded; in units of themselves.
 _ROUNDING = 1e-14
+# A regression on several statistics is solved in floats: of its size, for each unit of the condition number.
+_SOLVED = 1e-14
 # Where a set of values has no end, this many standard errors beyond its ends and the mean: what lies further has no weight.
 _FAR = 200.0
 
@@ -49,6 +52,11 @@ class Told:
     checks: tuple[TransportCheck, ...]
     wander: Matrix
     bias: Matrix
+
+    @property
+    def moves(self) -> tuple[Moves, ...]:
+        """What is taken back, and what is not, of each check's widest pair."""
+        return tuple(check.moves(self.slopes.tolist()) for check in self.checks)
 
 
 def statistics_of(problem: Problem) -> tuple[Coefficients, ...]:
@@ -87,13 +95,23 @@ def _slopes(problem: Problem, theta: Sequence[Gaussian], statistics: Sequence[Co
         boxes = [_box(member, problem.columns, statistics[0]) for member in theta]
         ends = [[end for box in boxes for end in box.slopes[j]] for j in range(len(problem.columns))]
         return np.array([[(min(row) + max(row)) / 2] for row in ends])
+    return _regression(theta[0], problem.columns, statistics)[0]
+
+
+def _regression(member: Gaussian, columns: Sequence[str], statistics: Sequence[Coefficients]) -> tuple[Matrix, Matrix]:
+    """The stated slopes of the columns on all statistics, each of one column, and what solving may have them off."""
+    import numpy as np
+
     names = [next(iter(one)) for one in statistics]
-    sds = np.array([theta[0].sd_of(name) for name in names])
-    own = theta[0].correlation_matrix(names)
-    if np.linalg.cond(own) > 1e6:
+    sds = np.array([member.sd_of(name) for name in names])
+    own = member.correlation_matrix(names)
+    condition = float(np.linalg.cond(own))
+    if not condition <= 1e6:
         raise Refusal("the sensitive columns nearly determine one another; protect fewer of them.")
-    shared = np.array([[theta[0].correlation_of(c, name) * theta[0].sd_of(c) for name in names] for c in problem.columns])
-    return np.asarray(np.linalg.solve(own, shared.T).T / sds)
+    shared = np.array([[member.correlation_of(c, name) * member.sd_of(c) for name in names] for c in columns])
+    solved = np.linalg.solve(own, shared.T).T
+    off = _SOLVED * condition * np.linalg.norm(solved, axis=1)[:, None] / sds
+    return np.asarray(solved / sds), np.asarray(off)
 
 
 def _box(member: Gaussian, columns: Sequence[str], statistic: Coefficients) -> VectorBox:
@@ -117,24 +135,53 @@ def _check(
 ) -> TransportCheck:
     credited = _credited(problem, member, statistics, slopes, off)
     rows = tuple(tuple(float(x) for x in row) for row in credited)
-    size = len(problem.columns)
     if len(secret.forms) > 1:
-        if off == 0 and not is_exact(member):
-            raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
-        untold = _joint_off(problem, slopes, secret, off)
-        zero = (0.0,) * size
-        return TransportCheck(
-            secret=secret.text, theta=index, told=None, told_off=zero, untold=zero, untold_off=untold, credited=rows
-        )
-    middle, reach, untold_middle, untold_reach = _moved(problem, member, secret, statistics, slopes, off)
+        return _joint_check(problem, index, member, secret, statistics, off, rows)
+    gap = _gap(problem, member, secret)
+    own, reads = [], []
+    for column, (low, high) in zip(problem.columns, _box(member, problem.columns, secret.coefficients).slopes, strict=True):
+        itself, most = {column} == set(secret.coefficients), max(abs(low), abs(high))
+        extra = _ROUNDING * most + (0.0 if itself else (off + problem.known_rows) * most)
+        own.append(((low + high) / 2 * gap, ((high - low) / 2 + extra) * gap))
+    for one in statistics:
+        low, high = _kappa(member, one, secret.coefficients)
+        width = (high - low) / 2 + (_ROUNDING * max(abs(low), abs(high)) if high > low else 0.0)
+        reads.append(MovedRead(coefficients=one, by=(low + high) / 2 * gap, off=width * gap))
+    middle, widths = zip(*own, strict=True)
+    return TransportCheck(secret=secret.text, theta=index, reads=tuple(reads), own=middle, own_off=widths, credited=rows)
+
+
+def _joint_check(
+    problem: Problem,
+    index: int,
+    member: Gaussian,
+    secret: Secret,
+    statistics: Sequence[Coefficients],
+    off: float,
+    credited: tuple[Vector, ...],
+) -> TransportCheck:
+    """Statistics hidden jointly: how far apart this member's slopes are from those taken back, whichever way all G moves."""
+    import numpy as np
+
+    if off == 0 and not is_exact(member):
+        raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+    hidden = [dict(form.coefficients) for form in secret.forms]
+    if any(hidden.count(one) > 1 or one not in statistics for one in hidden):
+        raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
+    regression, solved = _regression(member, problem.columns, statistics)
+    widest = np.max([np.abs(np.array(step)).sum(axis=1) for step in secret.joint_steps(problem.n)], axis=0)
+    # Given the jointly hidden ones, the other statistics move with them.
+    kappa, kappa_off = _regression(member, [next(iter(one)) for one in statistics], hidden)
+    moved = (np.abs(kappa) + kappa_off) @ widest * (1 + _ROUNDING)
+    left = (solved + off * np.abs(regression)) @ moved
     return TransportCheck(
         secret=secret.text,
         theta=index,
-        told=middle,
-        told_off=reach,
-        untold=untold_middle,
-        untold_off=untold_reach,
-        credited=rows,
+        reads=tuple(MovedRead(coefficients=one, off=float(x)) for one, x in zip(statistics, moved, strict=True)),
+        own=(0.0,) * len(problem.columns),
+        own_off=tuple(float(x) for x in left),
+        regression=tuple(tuple(float(x) for x in row) for row in regression),
+        credited=credited,
     )
 
 
@@ -142,40 +189,6 @@ def is_exact(member: Gaussian) -> bool:
     """Whether sds and slopes are stated as exact; a tolerance on means does not move slopes."""
     tolerance = member.tolerance
     return not (tolerance.sd or tolerance.slope or tolerance.correlation)
-
-
-Vector = tuple[float, ...]
-
-
-def _moved(
-    problem: Problem,
-    member: Gaussian,
-    secret: Secret,
-    statistics: Sequence[Coefficients],
-    slopes: Matrix,
-    off: float,
-) -> tuple[Vector, Vector, Vector, Vector]:
-    """told and its width, untold and its width, over the secret's widest pair."""
-    coefficients, gap = secret.coefficients, _gap(problem, member, secret)
-    own = _box(member, problem.columns, coefficients).slopes
-    kappa = [_kappa(member, one, coefficients) for one in statistics]
-    columns: list[tuple[float, float, float, float]] = []
-    for j, (low, high) in enumerate(own):
-        taken = [
-            (float(b) * (k[0] + k[1]) / 2, abs(float(b)) * (k[1] - k[0]) / 2) for b, k in zip(slopes[j], kappa, strict=True)
-        ]
-        middle, reach = sum(t[0] for t in taken), sum(t[1] for t in taken)
-        size = max(abs(low), abs(high)) + sum(abs(t[0]) + t[1] for t in taken)
-        itself = {problem.columns[j]} == set(coefficients)
-        extra = _ROUNDING * size + (0.0 if itself else (off + problem.known_rows) * max(abs(low), abs(high)))
-        columns.append((middle, reach + _ROUNDING * size, (low + high) / 2 - middle, (high - low) / 2 + reach + extra))
-    told_middle, told_off, untold, untold_off = zip(*columns, strict=True)
-    return (
-        tuple(x * gap for x in told_middle),
-        tuple(x * gap for x in told_off),
-        tuple(x * gap for x in untold),
-        tuple(x * gap for x in untold_off),
-    )
 
 
 def _kappa(member: Gaussian, statistic: Coefficients, hidden: Coefficients) -> tuple[float, float]:
@@ -203,16 +216,9 @@ def _gap(problem: Problem, member: Gaussian, secret: Secret) -> float:
     column = secret.single or ""
     weight = secret.forms[0].weight(problem.n)
     ends = [end / weight for case in secret.case_sets for end in case.ends if math.isfinite(end)]
-    error = member.sd_range(column)[1] / math.sqrt(problem.n)
-    return 2 * max(abs(end - member.mean[column]) for end in ends) + _FAR * error
-
-
-def _joint_off(problem: Problem, slopes: Matrix, secret: Secret, off: float) -> Vector:
-    """Slopes off by a share move averages by that share of what the widest pair of each statistic tells."""
-    import numpy as np
-
-    widest = np.max([np.abs(np.array(step)).sum(axis=1) for step in secret.joint_steps(problem.n)], axis=0)
-    return tuple(float(x) for x in (off + _ROUNDING) * (np.abs(slopes) @ widest))
+    sd = member.sd_range(column)[1]
+    furthest = max(abs(end - member.mean[column]) for end in ends) + member.tolerance.mean * sd
+    return 2 * furthest + _FAR * sd / math.sqrt(problem.n)
 
 
 def _credited(problem: Problem, member: Gaussian, statistics: Sequence[Coefficients], slopes: Matrix, off: float) -> Matrix:

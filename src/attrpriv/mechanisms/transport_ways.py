@@ -16,7 +16,7 @@ from attrpriv.assumptions import Gaussian
 from attrpriv.errors import CertificateError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Clamp, Read, TransportCheck
-from attrpriv.guarantee.transport import norm, output_spread, stretch
+from attrpriv.guarantee.transport import Moves, norm, output_spread, shortening, stretch
 from attrpriv.mechanisms.clamp import ClampSpread
 from attrpriv.mechanisms.moving import MovedSpread, clamp_spreads
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, design
@@ -52,7 +52,7 @@ def best_way(problem: Problem, theta: Sequence[Gaussian], found: Told, least: Ma
     sds = [max(member.sd_of(c) for member in theta) / math.sqrt(problem.n) for c in problem.columns]
     periods: list[float | None] = [None]
     line = len(problem.columns) == 1 or len(found.statistics) == 1
-    if line and all(secret.within is not None for secret in problem.secrets) and all(c.told for c in found.checks):
+    if line and all(secret.within is not None for secret in problem.secrets) and all(m.told is not None for m in found.moves):
         periods.append(1.0)
     ways: list[Way] = []
     for stairs in periods:
@@ -86,17 +86,17 @@ def _way(found: Told, clamp: Clamp, layout: Design, mu: float, stairs: bool) -> 
     # Several averages: lengths are measured in the spread of the output under the first member.
     metric = spreads[0] if clamp.metric else np.ones((1, 1))
     room, widest = math.inf, 0.0
-    for check, spread in zip(found.checks, spreads, strict=True):
-        free = mu * _SHY - norm(check.untold, check.untold_off, spread)
+    for moves, spread in zip(found.moves, spreads, strict=True):
+        free = mu * _SHY - norm(moves.untold, moves.untold_off, spread)
         if free < 0:
             return None
-        seen = math.inf if check.told is None else norm(check.told, check.told_off, metric)
+        seen = math.inf if moves.told is None else norm(moves.told, moves.told_off, metric)
         longer = stretch(metric, spread)
         widest = max(widest, seen)
         room = min(room, math.inf if longer * seen <= free else free / longer)
     rows = tuple(tuple(float(x) for x in row) for row in metric) if clamp.metric else ()
-    reach = room / 2 * _SHY if math.isfinite(room) else widest
-    period = widest * (1 + 1e-9) if stairs else None
+    reach = room / 2 * _SHY / (1 + 2 * shortening(metric)) if math.isfinite(room) else widest
+    period = widest * (1 + 1e-9) if stairs and widest > 0 else None
     clamp = clamp.model_copy(update={"reach": reach, "period": period, "metric": rows})
     return Way(layout, clamp, _spreads(found, clamp, layout))
 
@@ -133,10 +133,10 @@ def _scalar_ways(
     """One average: from the least noise that hides what the class leaves open to that which needs no clamp."""
     shy = mu * _SHY**2
     low = high = own[0] ** 2
-    for check in found.checks:
+    for check, moves in zip(found.checks, found.moves, strict=True):
         credited = check.credited[0][0]
-        untold = abs(check.untold[0]) + check.untold_off[0]
-        seen = math.inf if check.told is None else abs(check.told[0]) + check.told_off[0]
+        untold = abs(moves.untold[0]) + moves.untold_off[0]
+        seen = math.inf if moves.told is None else abs(moves.told[0]) + moves.told_off[0]
         low = max(low, (untold / shy) ** 2 * (1 + 1e-9) - credited)
         high = max(high, ((seen + untold) / shy) ** 2 - credited) if math.isfinite(seen) else high
     high = max(high, low, 4 * float((found.wander**2).sum()) / mu**2)
@@ -200,18 +200,18 @@ def _bases(found: Told, own: Sequence[float], sds: Sequence[float], mu: float) -
     plain = Design(tuple(scale * ROUND_UP for scale in own), ())
     yield plain
     for share in _SHARES:
-        cases = [case for check in found.checks for case in _left_open(check)]
+        cases = [case for pair in zip(found.checks, found.moves, strict=True) for case in _left_open(*pair)]
         if not any(case.shifts.any() for case in cases):
             return
         yield design(cases, own, list(np.asarray(sds)), share * mu, 1.0)
 
 
-def _left_open(check: TransportCheck) -> list[Seen]:
+def _left_open(check: TransportCheck, moves: Moves) -> list[Seen]:
     """What the class leaves open, at the corners of its box; too many corners: whatever the signs are."""
     import numpy as np
 
-    middle, off, residual = np.array(check.untold), np.array(check.untold_off), np.array(check.credited)
-    moving = int((off > 1e-9 * (np.abs(middle) + np.array(check.told_off) + 1e-300)).sum())
+    middle, off, residual = np.array(moves.untold), np.array(moves.untold_off), np.array(check.credited)
+    moving = int((off > 1e-9 * (np.abs(middle) + np.array(moves.told_off) + 1e-300)).sum())
     if 2**moving > _MOST_CORNERS:
         return [Seen(check.secret, check.theta, (np.abs(middle) + off)[:, None], np.zeros_like(residual), signless=True)]
     corners = itertools.product(*[(1.0, -1.0) if width else (1.0,) for width in off])

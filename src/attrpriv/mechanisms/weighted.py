@@ -28,9 +28,18 @@ Matrix = list[list[Fraction]]
 
 
 def weighted_averages(
-    evidence: WeightsEvidence, rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]
-) -> list[Fraction] | None:
-    """The released averages, masked, from sums over the sensitive columns and then the released ones; None: it failed."""
+    evidence: WeightsEvidence | None,
+    columns: Sequence[tuple[str, float | None, object]],
+    rows: int,
+    sums: Sequence[int],
+    products: Sequence[Sequence[int]],
+) -> dict[str, Fraction] | None:
+    """The released averages, masked, from sums over the sensitive columns and then the released ones; None: it failed.
+
+    `columns` are those of a plan, each with its public value for missing entries and its clipping: they must be the evidence's.
+    """
+    if evidence is None or list(columns) != [(one.column, one.fill, None) for one in evidence.columns]:
+        raise CertificateError("plan: must weight the columns that its certificate counted on. Nothing was released.")
     p, wanted = len(evidence.sensitive), len(evidence.sensitive) + len(evidence.columns)
     if rows != evidence.rows or len(sums) != wanted or [len(row) for row in products] != [wanted] * wanted:
         raise CertificateError("plan: needs the sums and the products of its columns, of as many rows as were planned for.")
@@ -40,8 +49,10 @@ def weighted_averages(
     found = calibrated(moments, target, p + 1, Fraction(evidence.bound), rows - p - 1)
     if found is None:
         return None
-    averages = [Fraction(one.centre) + Fraction(one.step) * value for one, value in zip(evidence.columns, found, strict=True)]
-    return [add_gaussian(average, mask) for average, mask in zip(averages, evidence.masks, strict=True)]
+    return {
+        one.column: add_gaussian(Fraction(one.centre) + Fraction(one.step) * value, mask)
+        for one, value, mask in zip(evidence.columns, found, evidence.masks, strict=True)
+    }
 
 
 def _in_steps(evidence: WeightsEvidence) -> list[Fraction]:

@@ -80,4 +80,5 @@ def _exponentials(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
 
     upper = (bits >> np.uint64(11)).astype(np.float64)
     left = (2.0**53 - upper - 0.5) * 2.0**-53
-    return np.asarray(np.where(left < 0.5, -np.log1p(-left), -np.log((upper + 0.5) * 2.0**-53)), dtype=np.float64)
+    near_one = -np.log1p(-np.minimum(left, 0.5))
+    return np.asarray(np.where(left < 0.5, near_one, -np.log((upper + 0.5) * 2.0**-53)), dtype=np.float64)

@@ -20,6 +20,7 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
+from attrpriv.framework.places import has_password, is_url
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Share
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.queries.query import Query
@@ -129,10 +130,17 @@ class Policy(FrozenModel):
     row_id: str | None = Field(default=None, description="a column unique to each row, where the engine has no row positions")
     known_rows: Annotated[Share, Field(lt=1)] = Field(default=0.0, description="share of the rows that an adversary may know")
     missing: FrozenMap[Finite] = Field(default_factory=dict, description="public value for missing entries of a column")
-    ledger: str | None = Field(default=None, description="path of the ledger; default: beside this file")
+    ledger: str | None = Field(default=None, description="path or PostgreSQL URL of the ledger; default: beside this file")
     release: tuple[str, ...] = Field(default=(), description="the queries to release")
 
     _origin: Path | None = PrivateAttr(default=None)
+
+    @field_validator("ledger")
+    @classmethod
+    def _without_password(cls, ledger: str | None) -> str | None:
+        if ledger is not None and is_url(ledger) and has_password(ledger):
+            raise ValueError("a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
+        return ledger
 
     @field_validator("release")
     @classmethod
@@ -175,10 +183,10 @@ class Policy(FrozenModel):
             return None
         return self._beside(self.data)
 
-    def ledger_path(self) -> Path | None:
-        """Where the ledger is: as the policy says, else beside the policy file."""
+    def ledger_path(self) -> str | Path | None:
+        """Where the ledger is: as the policy says (a database by its URL), else beside the policy file."""
         if self.ledger is not None:
-            return self._beside(self.ledger)
+            return self.ledger if is_url(self.ledger) else self._beside(self.ledger)
         if self._origin is None:
             return None
         # Named after the table, so that a second policy beside the first one finds the same ledger.

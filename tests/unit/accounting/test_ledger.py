@@ -77,6 +77,26 @@ def edit(path: Path, *statements: str) -> None:
 # What it is for.
 
 
+def test_a_failed_release_spends_the_ledger_like_any_other(path: Path) -> None:
+    entry = Ledger(path).commit(**(RELEASE | {"kind": "failure", "answers": []}))
+    assert (entry.kind, entry.answers) == ("failure", [])
+    assert Ledger(path).entries() == (entry,)
+    for again in (RELEASE, RELEASE | {"kind": "failure", "answers": []}):
+        with fails(RefusedError, "allows one release call"):
+            Ledger(path).commit(**again)
+    with fails(RefusedError, "must not be mixed"):
+        Ledger(path).commit(**VIEW)
+
+
+def test_nothing_fails_after_a_release_or_a_view(path: Path, tmp_path: Path) -> None:
+    Ledger(path).commit(**RELEASE)
+    with fails(RefusedError, "allows one release call"):
+        Ledger(path).refuse("failure")
+    Ledger(tmp_path / "view.ledger").commit(**VIEW)
+    with fails(RefusedError, "must not be mixed"):
+        Ledger(tmp_path / "view.ledger").refuse("failure")
+
+
 def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
     entry = Ledger(path).commit(**RELEASE)
     assert Ledger(path).entries() == (entry,)

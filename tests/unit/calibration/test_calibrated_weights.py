@@ -1,4 +1,4 @@
-"""The length of calibrated weights: the chance that it is not enough is bounded from above, and the law behind it is the real one."""
+"""The length of calibrated weights: the chance that it is not enough, from above, and that the law behind it is real."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.stats import chi2, kstest, ncx2
 from attrpriv.calibration import calibrated_weights
 from attrpriv.calibration.calibrated_weights import Failure, failure_upper, least_bound
 from attrpriv.errors import UsageError
+from attrpriv.laws.chi_squared import lower_tail_upper
 
 SCHOOL = Failure(rows=10_000, columns=1, fixed=1, distance=9e4)
 ALARM = 1e-7
@@ -82,7 +83,7 @@ def test_several_cases_take_the_longest() -> None:
 
 def test_a_bound_from_the_wrong_degrees_of_freedom_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mutant: n instead of n - p, which at few rows is far off."""
-    right = calibrated_weights.lower_tail_upper
+    right = lower_tail_upper
     monkeypatch.setattr(calibrated_weights, "lower_tail_upper", lambda freedom, x: right(freedom + 2, x))
     bound = least_bound([Failure(50, 2, 2, 30.0, 0.25)], 1e-6)
     assert exact(Failure(50, 2, 2, 30.0, 0.25), bound) > 1e-6
@@ -92,8 +93,8 @@ def test_a_bound_from_the_wrong_degrees_of_freedom_is_noticed(monkeypatch: pytes
 def test_the_law_of_q_is_the_one_that_tables_have(fixed: str) -> None:
     """4,000 tables of 40 rows with two correlated columns, given the secret's value; alarm 1e-7.
 
-    The Kolmogorov test at this size sees laws that are 0.06 apart, so that one degree of freedom less, or a distance that is off
-    by 10%, is seen; the last line shows the former.
+    The Kolmogorov test at this size sees laws that are 0.06 apart, such as a distance that is off by 10%, or the wrong degrees
+    of freedom in the last line.
     """
     rng = np.random.default_rng(7)
     n, tables = 40, 4_000

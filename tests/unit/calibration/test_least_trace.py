@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration.least_trace import least_trace, positive_part, shortfall
+from attrpriv.calibration.least_trace import _polished, _swept, least_trace, positive_part, shortfall
 from attrpriv.divergences import gaussian_delta
 from attrpriv.errors import UsageError
 
@@ -65,6 +65,28 @@ def test_within_one_percent_of_the_semidefinite_program() -> None:
         program = cvxpy.Problem(cvxpy.Minimize(cvxpy.trace(variable)), [variable - m >> 0 for m in conditions])
         optimum = float(program.solve())
         assert float(np.trace(least_trace(conditions))) <= 1.01 * optimum + 1e-6
+
+
+def test_conditions_along_axes_are_solved_exactly() -> None:
+    conditions = [np.diag([2.0, -1.0, -4.0]), np.diag([-1.0, 3.0, -4.0]), np.diag([1.0, 2.0, -0.5])]
+    noise = least_trace(conditions)
+    assert float(np.trace(noise)) == pytest.approx(5.0, rel=3e-6)
+    assert np.allclose(noise, np.diag([2.0, 3.0, 0.0]), atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_sweep_comes_lower(seed: int) -> None:
+    """The slower way, from two starts; of one condition it is exact."""
+    conditions = random_conditions(seed)
+    sweeps = [_polished(_swept(conditions), conditions), _polished(_swept(conditions[::-1]), conditions)]
+    assert float(np.trace(least_trace(conditions))) <= min(float(np.trace(one)) for one in sweeps) * (1 + 3e-6) + 1e-9
+
+
+def test_many_conditions_are_swept() -> None:
+    rng = np.random.default_rng(3)
+    conditions = [np.outer(s, s) - 0.1 * np.eye(9) for s in rng.normal(size=(60, 9))]
+    noise = least_trace(conditions)
+    assert shortfall(noise, conditions) <= 1e-9 * float(np.trace(noise))
 
 
 def test_shortfall_sees_what_is_missing() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from attrpriv.calibration import largest_private
+from attrpriv.calibration.search import least_epsilon
 from attrpriv.errors import UsageError
 
 
@@ -38,3 +41,30 @@ def test_a_nan_is_not_private() -> None:
     """Comparisons with NaN are false, so a predicate that computes one is on the safe side of the search."""
     with pytest.raises(UsageError):
         largest_private(lambda value: value * float("nan") <= 1.0)
+
+
+@given(st.floats(0.1, 50.0), st.floats(1e-12, 0.3), st.floats(0.01, 30.0), st.sampled_from([1e-2, 1e-3, 1e-6]))
+def test_the_least_epsilon_is_one_that_holds_and_nearly_the_least(
+    slope: float, delta: float, start: float, close: float
+) -> None:
+    seen: dict[float, float] = {}
+
+    def reached(epsilon: float) -> float:
+        seen[epsilon] = 0.5 * math.exp(-slope * epsilon - 0.1 * epsilon**2)
+        return seen[epsilon]
+
+    found = least_epsilon(reached, delta, start=start, close=close)
+    assert seen[found] <= delta
+    assert found == 0.0 or reached(found * (1 - 1.01 * close)) > delta
+    assert len(seen) < 60
+
+
+def test_an_epsilon_where_delta_jumps() -> None:
+    """Pure epsilon is all or nothing."""
+    assert least_epsilon(lambda epsilon: 0.0 if epsilon >= 3.25 else 1.0, 0.0) == pytest.approx(3.25, rel=1e-3)
+    assert least_epsilon(lambda epsilon: 0.0 if epsilon >= 3.25 else 1.0, 0.0) >= 3.25
+
+
+def test_no_epsilon() -> None:
+    assert least_epsilon(lambda epsilon: 1e-3, 1e-6) == math.inf
+    assert least_epsilon(lambda epsilon: math.nan, 1e-6) == math.inf

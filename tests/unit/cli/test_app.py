@@ -152,6 +152,64 @@ def test_plan_says_why_a_mechanism_is_refused(here: Path) -> None:
     assert "chosen: gaussian; nothing has been read or released." in said.out
 
 
+def test_plan_groups_what_is_for_other_assumptions(here: Path) -> None:
+    lines = Said("plan", "students.yaml").out.splitlines()
+    (others,) = [line for line in lines if line.startswith("for other assumptions: ")]
+    assert "laplace, wasserstein, optimal (counts)" in others
+    assert not any(line.startswith("laplace") for line in lines)
+
+
+def test_a_plan_by_another_measure_or_by_name(here: Path) -> None:
+    rows = Said("plan", "students.yaml", "--by", "mean_absolute", "--json").json
+    errors = [row["error"]["mean_absolute"] for row in rows if "refused" not in row]
+    assert errors == sorted(errors)
+    assert "mean absolute error" in Said("plan", "students.yaml", "--by", "mean_absolute").out
+    assert "by: must be one of rmse, mean_absolute, alpha95" in Said("plan", "students.yaml", "--by", "worst").complaint
+    rows = Said("plan", "students.yaml", "--mechanism", "gaussian", "--json").json
+    assert {row["mechanism"] for row in rows if row.get("chosen")} == {"gaussian"}
+    assert Said("plan", "students.yaml", "--mechanism", "gausian").complaint.endswith("Did you mean gaussian?")
+    assert Said("plan", "students.yaml", "--mechanism", "laplace").code == 3
+
+
+def test_accuracy_first(here: Path) -> None:
+    """The least epsilon for a wanted error: shown, in JSON, and recorded by a release."""
+    write_policy(here, policy(protect=[{"secret": "mean(income)", "between": [20_000, 200_000]}]))
+    base = Said("plan", "students.yaml", "--mechanism", "gaussian", "--json").json
+    wanted = 1.5 * next(row["error"]["rmse"] for row in base if row.get("chosen"))
+    options = ("--mechanism", "gaussian", "--error", str(wanted))
+    said = Said("plan", "students.yaml", *options)
+    assert said.code == 0
+    assert f"enough for an error (rmse) of {wanted:g}: epsilon 0." in said.out
+    (chosen,) = [row for row in Said("plan", "students.yaml", *options, "--json").json if row.get("chosen")]
+    assert chosen["error"]["rmse"] <= wanted
+    assert 0.5 < chosen["epsilon"] < 1
+    refused = Said("plan", "students.yaml", "--mechanism", "gaussian", "--error", str(wanted / 3))
+    assert (refused.code, refused.out) == (3, "")
+    assert "more than the policy allows" in refused.complaint
+    told = Said("release", "students.yaml", *options, "--json").json
+    (entry,) = Ledger(here / "students.ledger").entries()
+    assert entry.plan[0]["epsilon"] == chosen["epsilon"] == told["plan"][0]["epsilon"]
+    assert entry.plan[0]["certificate"]["epsilon"] == chosen["epsilon"]
+
+
+def test_a_fragile_plan_is_warned_of_in_one_line(here: Path) -> None:
+    """Slopes taken as exact, and the whole range hidden: 1% more than doubles epsilon."""
+    wide = [{"secret": "mean(income)", "between": [20_000, 200_000]}]
+    exact = assume(tolerance=0)
+    write_table(here, students(10_000))
+    write_policy(here, policy(protect=wide, assume=exact))
+    for command in ("plan", "check", "explain", "release"):
+        said = Said(command, "students.yaml", *(("--mechanism", "transport") if command == "release" else ()))
+        (line,) = [line for line in said.out.splitlines() if "fragile: " in line]
+        assert "off by 1% more than stated, epsilon can be" in line
+        assert command in ("check", "explain") or line.startswith("warning ")
+
+
+def test_the_constant_answer_is_a_baseline(here: Path) -> None:
+    write_policy(here, policy(assume=assume(mean={"income": 60_000, "weight": 150})))
+    assert "\nconstant (baseline) " in Said("plan", "students.yaml").out
+
+
 def test_plan_needs_no_table_where_rows_are_declared(here: Path) -> None:
     write_policy(here, policy(data="later.parquet", rows=10_000))
     said = Said("plan", "students.yaml", "--json")
@@ -196,7 +254,7 @@ def test_check_without_a_query(here: Path) -> None:
 
 
 UNPROVABLE = {
-    "refused": (policy("resolution", epsilon=8.0, delta=1e-3, calibration="classical"), 3),
+    "refused": (policy("assume"), 3),
     "bad usage": (policy(delta=0), 2),
 }
 

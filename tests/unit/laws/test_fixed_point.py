@@ -79,7 +79,7 @@ def test_without_guard_digits_it_would_be_too_short() -> None:
     from attrpriv.laws import fixed_point
 
     width = 40
-    law = fixed_point._record((0, 1), (0.6, 0.4), width)
+    law = fixed_point.record_masses((0, 1), (0.6, 0.4), width)
     entries = fixed_point._power(law, 150, width)
     truth = [math.comb(150, k) * (Fraction(0.4) ** k) * Fraction(0.6) ** (150 - k) for k in range(151)]
     total = sum([Fraction(0.4), Fraction(0.6)], Fraction(0)) ** 150

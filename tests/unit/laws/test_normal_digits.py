@@ -17,7 +17,7 @@ def off(found: int, true: mpmath.mpf, bits: int) -> mpmath.mpf:
     return abs(found - true * mpmath.mpf(2) ** bits)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(8, 700), st.fractions(-LARGEST, LARGEST))
 def test_within_one_unit(bits: int, argument: Fraction) -> None:
     z = int(argument * 2**bits)

@@ -165,6 +165,6 @@ def test_low_rank_noise_is_said_to_be_fragile() -> None:
     exact = ap.plan(problem(secrets, columns), "gaussian")
     assert exact.model_error[0].epsilon is not None
     assert exact.model_error[0].epsilon > 2
-    assert any(note.startswith("fragile") for note in exact.notes)
+    assert any(line.startswith("fragile") for line in exact.warnings)
     tolerant = ap.plan(problem(secrets, columns, tolerance={"slope": 0.05, "sd": 0.02}), "gaussian")
-    assert not any(note.startswith("fragile") for note in tolerant.notes)
+    assert tolerant.warnings == ()

@@ -10,6 +10,7 @@ from attrpriv.errors import RefusedError
 from attrpriv.framework import Secret
 from attrpriv.framework.secret import Parameter
 from attrpriv.guarantee import CouplingEvidence, KernelEvidence
+from attrpriv.laws.records import CountPairs
 from attrpriv.mechanisms import plan, rank
 from attrpriv.mechanisms.optimal import AUTO_SECRETS
 from tests.unit.mechanisms.counts import problem, smokers
@@ -68,3 +69,19 @@ def test_auto_tries_it_for_few_secrets_only() -> None:
 def test_too_many_secrets_are_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="optimal: "):
         plan(problem(**all_of(400)), "optimal")
+
+
+def test_a_population_s_share_may_be_hidden_by_reading_the_table_s_count() -> None:
+    """Less error than hiding every count, and than seeing the count alone; the certificate says for which shares."""
+    secret = Parameter("share(smoker = 'yes')", between=(0.2, 0.8))
+    made = plan(problem(secrets=(secret,), n=12, epsilon=0.2), "optimal")
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, CouplingEvidence)
+    assert evidence.shares == (0.2, 0.8)
+    assert made.error.mean_absolute == pytest.approx(0.282, abs=1e-3)
+    transported = plan(problem(secrets=(secret,), n=12, epsilon=0.2), "transport")
+    assert (made.error.mean_absolute or 0.0) < 0.95 * (transported.error.mean_absolute or 0.0)
+    assert evidence.model_copy(update={"shares": None}).delta(0.2) == 1  # the counts themselves are not hidden
+    assert evidence.model_copy(update={"pairs": CountPairs(12, 0, 12, 3)}).delta(0.2) == 1
+    assert 0 <= int(made.tallied((7,), (5, 7))[0][0]) <= 12
+    assert [row.epsilon for row in made.model_error] == sorted(row.epsilon or 0.0 for row in made.model_error)

@@ -10,7 +10,8 @@ import pytest
 from attrpriv.assumptions import Gaussian
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import MECHANISMS, plan, rank
+from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan, rank, registry
+from attrpriv.mechanisms.accuracy import Error, Measure
 from attrpriv.mechanisms.advice import advice
 from attrpriv.queries.query import Query
 
@@ -33,7 +34,12 @@ def problem(**changes: Any) -> Problem:
 
 def test_auto_takes_the_least_error_and_never_the_constant() -> None:
     ranking = rank(problem())
-    assert [p.mechanism for p in ranking.plans] == ["constant", "transport", "gaussian", "group_dp"]
+    assert [p.mechanism for p in ranking.plans if p.mechanism != "calibrated_weights"] == [
+        "constant",
+        "transport",
+        "gaussian",
+        "group_dp",
+    ]
     errors = [p.error.rmse or 0.0 for p in ranking.plans]
     assert errors == sorted(errors)
     assert ranking.chosen is not None
@@ -52,7 +58,7 @@ def test_auto_does_not_fall_back_on_the_constant() -> None:
     only_constant = problem(bounds={}, delta=0.0)
     assert [p.mechanism for p in rank(only_constant).plans] == ["constant"]
     assert rank(only_constant).chosen is None
-    with pytest.raises(UsageError, match=r"no mechanism can prove the guarantee\..*group_dp: needs bounds.*gaussian: delta"):
+    with pytest.raises(UsageError, match=r"no mechanism can prove the guarantee\..*group_dp: needs bounds.*gaussian.*: delta"):
         plan(only_constant)
 
 
@@ -64,6 +70,88 @@ def test_nothing_applies() -> None:
 def test_an_unknown_mechanism_is_named() -> None:
     with pytest.raises(UsageError, match=r"mechanism: must be auto or one of .*gaussian.* Got 'magic'"):
         plan(problem(), "magic")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("gausian", "gaussian"), ("Group-DP", "group_dp"), ("markov quilt", "markov_quilt"), ("aut", "auto")]
+)
+def test_a_misspelt_mechanism_has_a_suggestion(written: str, meant: str) -> None:
+    for use in (plan, lambda asked, name: rank(asked, "rmse", name)):
+        with pytest.raises(UsageError, match=rf"Got '{written}'\. Did you mean {meant}\?$"):
+            use(problem(), written)
+    with pytest.raises(UsageError, match=r"Got 'zzz'\.$"):
+        plan(problem(), "zzz")
+
+
+def test_a_named_mechanism_is_chosen_whatever_its_rank() -> None:
+    ranking = rank(problem(), mechanism="group_dp")
+    assert ranking.plans == rank(problem()).plans
+    assert ranking.chosen is not None
+    assert ranking.chosen.mechanism == "group_dp"
+    assert [row["mechanism"] for row in ranking.entries() if row.get("chosen")] == ["group_dp"]
+    refused = rank(problem(), mechanism="laplace")
+    assert refused.chosen is None
+    assert str(refused.error()).startswith("laplace: needs a counts assumption")
+
+
+# ----------------------------------------------------------------------------------------------------- the order of plans
+
+
+def with_error(found: Plan, rmse: float, absolute: float, alpha: float, mechanism: str) -> Plan:
+    """The same plan by another name and with other errors."""
+    error = Error(rmse=rmse, mean_absolute=absolute, alpha95=alpha)
+    return found.model_copy(update={"mechanism": mechanism, "errors": (error,)})
+
+
+def order(by: Measure, *errors: tuple[float, float, float]) -> list[str]:
+    """How plans of these errors, simplest first, are ranked."""
+    base = plan(problem(), "group_dp")
+    names = [f"m{k}" for k in range(len(errors))]
+    made = [with_error(base, *three, name) for name, three in zip(names, errors, strict=True)]
+    found = Ranking(problem(), (), {}, by)
+    return [one.mechanism for one in registry._best_first(made, found.score)]
+
+
+def test_each_measure_ranks_by_itself() -> None:
+    errors = ((1.0, 3.0, 2.0), (2.0, 1.0, 3.0), (3.0, 2.0, 1.0))
+    assert order("rmse", *errors) == ["m0", "m1", "m2"]
+    assert order("mean_absolute", *errors) == ["m1", "m2", "m0"]
+    assert order("alpha95", *errors) == ["m2", "m0", "m1"]
+    with pytest.raises(UsageError, match=r"by: must be one of rmse, mean_absolute, alpha95\. Got 'median'"):
+        rank(problem(), "median")  # type: ignore[arg-type]
+
+
+def test_ties_go_to_the_simpler() -> None:
+    def same(*errors: float) -> list[str]:
+        return order("rmse", *((error, error, error) for error in errors))
+
+    assert same(1.0, 1.0) == ["m0", "m1"]
+    assert same(1.0 + 5e-10, 1.0) == ["m0", "m1"]
+    assert same(1.0 + 1e-8, 1.0) == ["m1", "m0"]
+    assert same(2.0, 1.0 + 5e-10, 1.0, 0.5) == ["m3", "m1", "m2", "m0"]
+    assert same(0.0, 0.0, 1.0) == ["m0", "m1", "m2"]
+
+
+def test_what_was_only_sampled_is_shown_and_never_chosen() -> None:
+    found = plan(problem(), "transport")
+    sampled = found.model_copy(update={"guarantee": found.guarantee.model_copy(update={"kind": "sampled"})})
+    ranking = Ranking(problem(), (sampled, plan(problem(), "group_dp")), {})
+    assert ranking.chosen is not None
+    assert ranking.chosen.mechanism == "group_dp"
+    assert {row["mechanism"] for row in ranking.entries()} == {"transport", "group_dp"}
+
+
+def test_equal_reasons_are_told_once_and_other_assumptions_in_a_line() -> None:
+    ranking = rank(problem(bounds={}, delta=0.0))
+    told = [name for names in (*ranking.reasons.values(), *ranking.elsewhere.values()) for name in names]
+    assert sorted(told) == sorted(ranking.refused)
+    assert ranking.elsewhere["counts"] == ("laplace", "wasserstein", "optimal")
+    assert "laplace, wasserstein, optimal (counts)" in ranking.others
+    assert any("gaussian" in names for reason, names in ranking.reasons.items() if reason.startswith("delta:"))
+    assert str(ranking.error()).count("needs delta above 0") == 1
+    # JSON keeps a reason for each.
+    rows = {row["mechanism"]: row["refused"] for row in ranking.entries() if "refused" in row}
+    assert rows == {name: refusal.reason for name, refusal in ranking.refused.items()}
 
 
 def test_every_mechanism_is_planned_or_refused_with_a_reason() -> None:

@@ -1,0 +1,179 @@
+"""Entries of a ledger, and the digests that chain them.
+
+    digest = SHA-256 of the canonical JSON of all other fields, without `details` and `account` where they are null
+    previous = the digest of the entry before, 64 zeros for the first one
+
+What must never change: the digest of an entry that was written. Both optional fields are left out where they are null, so
+entries of the first version, which had neither, keep theirs.
+
+A row is an entry as a database keeps it: JSON values as their canonical text. The text that was hashed can be put together from
+those columns as they are, so a row is checked without being parsed. That loses nothing: an object is split into its members in
+one way only, so rows whose columns are JSON and whose digest is right are what was written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from attrpriv.errors import UsageError
+
+NO_PREVIOUS = "0" * 64
+
+Kind = Literal["release", "failure", "view", "answer"]
+KINDS: tuple[Kind, ...] = ("release", "failure", "view", "answer")
+# What reads the table once and for all.
+SPENDS = ("release", "failure")
+
+COLUMNS = ("number", "kind", "time", "policy_digest", "plan", "answers", "details", "account", "previous", "digest", "question")
+# number, then texts; details, account and question may be None.
+Row = tuple[Any, ...]
+_OPTIONAL = ("details", "account")
+_JSON = ("plan", "answers", *_OPTIONAL)
+_COVERED = sorted(set(COLUMNS) - {"digest", "question"})
+
+
+class ChainError(Exception):
+    """The ledger is not as it was written. Has no text: whoever catches it names the ledger."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A release call or its failure, a view, or an answer. `plan`, `answers`, `details` and `account` are JSON.
+
+    `details` is what `plan` leaves out and a release is rebuilt from; `account` is what the accountant wants to know next time.
+    """
+
+    number: int
+    kind: Kind
+    time: str
+    policy_digest: str
+    plan: Any
+    answers: Any = field(repr=False)
+    previous: str
+    digest: str
+    details: Any = field(default=None, repr=False)
+    account: Any = None
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def question(self) -> str | None:
+        """What a release answers, as a digest; None where asking again does not give this answer back."""
+        if self.kind not in SPENDS or self.details is None:
+            return None
+        with suppress(KeyError, TypeError, IndexError):
+            return question_digest(self.policy_digest, self.plan[0]["n"], (one["query"] for one in self.plan))
+        return None
+
+
+def question_digest(policy_digest: str, n: int, queries: Iterable[str]) -> str:
+    """The same for the same queries, in any order, under the same policy on a table of as many rows."""
+    return _hashed(canonical_json({"n": n, "policy_digest": policy_digest, "queries": sorted(set(queries))}))
+
+
+def canonical_json(value: Any) -> str:
+    """The one JSON text of a value: keys sorted, no spaces, ASCII, no NaN (`ValueError`)."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+# Writing.
+
+
+def contents(*, kind: Kind, time: str, policy_digest: str, plan: Any, answers: Any, details: Any = None) -> dict[str, Any]:
+    """What an entry says; its number, its account and its link to the one before come when it is written."""
+    if kind not in KINDS:
+        raise UsageError(f"kind: must be one of {', '.join(KINDS)}. Got something else.")
+    return {
+        "kind": kind,
+        "time": _word("time", time),
+        "policy_digest": _word("policy_digest", policy_digest),
+        "plan": json_value("plan", plan),
+        "answers": json_value("answers", answers),
+        "details": json_value("details", details),
+    }
+
+
+def next_entry(said: Mapping[str, Any], account: Any, head: Entry | None) -> Entry:
+    """The entry that says this after `head`."""
+    complete = {**said, "account": json_value("account", account)}
+    complete["number"] = 1 if head is None else head.number + 1
+    complete["previous"] = NO_PREVIOUS if head is None else head.digest
+    row = row_of(Entry(**complete, digest=""))
+    return Entry(**complete, digest=digest_of(row))
+
+
+def row_of(entry: Entry) -> Row:
+    """The entry as a database keeps it."""
+    values = {name: getattr(entry, name) for name in COLUMNS}
+    texts = {name: canonical_json(values[name]) for name in _JSON if name not in _OPTIONAL or values[name] is not None}
+    return tuple({**values, **texts}[name] for name in COLUMNS)
+
+
+def _word(name: str, value: str) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= 200 or not value.isascii() or not value.isprintable():
+        raise UsageError(f"{name}: must be a short line of ASCII text. Got something else.")
+    return value
+
+
+def json_value(name: str, value: Any) -> Any:
+    """`value` as reading it back will give it. The error never quotes it."""
+    with suppress(TypeError, ValueError, RecursionError):
+        return json.loads(canonical_json(value))
+    raise UsageError(f"{name}: must be a JSON value without NaN or infinities. Got something else.")
+
+
+# Reading.
+
+
+def digest_of(row: Row) -> str:
+    """The digest that belongs to a row, from its columns as they are."""
+    values = dict(zip(COLUMNS, row, strict=True))
+    parts = []
+    for name in _COVERED:
+        value = values[name]
+        if value is None and name in _OPTIONAL:
+            continue
+        plain = isinstance(value, int) if name == "number" else isinstance(value, str)
+        if not plain:
+            raise ChainError
+        parts.append(f'"{name}":{value if name in _JSON or name == "number" else json.dumps(value)}')
+    return _hashed("{" + ",".join(parts) + "}")
+
+
+def _hashed(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def require_written(row: Row) -> None:
+    """`ChainError` unless the row has its digest."""
+    if digest_of(row) != row[COLUMNS.index("digest")]:
+        raise ChainError
+
+
+def entry_of(row: Row) -> Entry:
+    """The entry that a row holds; `ChainError` if the row is not exactly what `row_of` writes."""
+    require_written(row)
+    values = dict(zip(COLUMNS, row, strict=True))
+    question = values.pop("question")
+    if values["kind"] not in KINDS:
+        raise ChainError
+    with suppress(ValueError, RecursionError):
+        entry = Entry(**{name: json.loads(v) if name in _JSON and v is not None else v for name, v in values.items()})
+        if entry.question == question:
+            return entry
+    raise ChainError
+
+
+def require_chain(entries: Iterable[Entry]) -> None:
+    """`ChainError` unless the entries, checked one by one before, are a whole chain from its first one."""
+    previous = NO_PREVIOUS
+    for number, entry in enumerate(entries, 1):
+        if (entry.number, entry.previous) != (number, previous):
+            raise ChainError
+        previous = entry.digest

@@ -1,0 +1,119 @@
+"""What a ledger holds at one moment: what an accountant decides on, within one transaction.
+
+What must never change: nothing is handed out unchecked. An entry's digest is computed anew when it is handed out, and the one
+after it must name that digest, so an entry that a decision was built on is as it was written, or everything after it was
+rewritten too, which only a remembered head digest can show.
+
+Not every entry is read for every decision: a ledger of ten thousand would take a second. On opening, all entries must be there
+and name the digest of the one before, and the first and the last `WINDOW` ones must be as written. What an older entry says is
+checked when somebody asks for it; `entries` asks for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from attrpriv.accounting.chain import NO_PREVIOUS, ChainError, Entry, Row, entry_of, require_chain, require_written
+
+WINDOW = 256
+
+
+class Rows(Protocol):
+    """The rows of a ledger that has been created, in one transaction."""
+
+    def size(self) -> tuple[int, int]:
+        """How many there are, and the largest number; (0, 0) without any."""
+
+    def links(self) -> int:
+        """How many name the digest of the one numbered before."""
+
+    def at(self, number: int) -> Row | None:
+        """The row of this number."""
+
+    def latest(self, count: int) -> Sequence[Row]:
+        """The last rows, by number."""
+
+    def asked(self, question: str) -> Row | None:
+        """The first row that answers this question."""
+
+    def every(self) -> Iterable[Row]:
+        """All rows, by number."""
+
+
+class History:
+    """Entries so far, read as they are asked for. Valid only as long as its transaction."""
+
+    def __init__(self, rows: Rows | None) -> None:
+        self._rows = rows
+        self._size = 0 if rows is None else _opened(rows)
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def first(self) -> Entry | None:
+        return self.entry(1) if self._size else None
+
+    @property
+    def head(self) -> Entry | None:
+        return self.entry(self._size) if self._size else None
+
+    def entry(self, number: int) -> Entry:
+        """The entry of this number, checked."""
+        return self._checked(None if self._rows is None else self._rows.at(number))
+
+    def find(self, question: str) -> Entry | None:
+        """The entry that answered this question (`chain.question_digest`), checked."""
+        row = None if self._rows is None else self._rows.asked(question)
+        return None if row is None else self._checked(row)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """All of them, checked."""
+        found = () if self._rows is None else tuple(map(entry_of, self._rows.every()))
+        require_chain(found)
+        if len(found) != self._size:
+            raise ChainError
+        return found
+
+    def _checked(self, row: Row | None) -> Entry:
+        if row is None or self._rows is None:
+            raise ChainError
+        entry = entry_of(row)
+        if entry.number < self._size:
+            after = self._rows.at(entry.number + 1)
+            if after is None or entry_of(after).previous != entry.digest:
+                raise ChainError
+        return entry
+
+
+class Replayed(History):
+    """The first `size` of some entries that were checked before, for an accountant that decides again."""
+
+    def __init__(self, entries: Sequence[Entry], size: int) -> None:
+        super().__init__(None)
+        self._entries, self._size = entries, size
+
+    def entry(self, number: int) -> Entry:
+        if not 0 < number <= self._size:
+            raise ChainError
+        return self._entries[number - 1]
+
+    def find(self, question: str) -> Entry | None:
+        return next((entry for entry in self.entries() if entry.question == question), None)
+
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries[: self._size])
+
+
+def _opened(rows: Rows) -> int:
+    """The number of entries, all of them linked, the first and the last ones as written. A ledger never has none."""
+    size, last = rows.size()
+    if not 0 < size == last or rows.links() != size - 1:
+        raise ChainError
+    first, latest = rows.at(1), rows.latest(WINDOW)
+    if first is None or entry_of(first).previous != NO_PREVIOUS or len(latest) != min(size, WINDOW):
+        raise ChainError
+    for row in latest:
+        require_written(row)
+    return size

@@ -1,0 +1,127 @@
+"""A ledger's tables and the statements on them, for every database.
+
+    meta       format and schema version
+    entries    one row an entry (`chain.COLUMNS`); `question` is indexed, and follows from the other columns
+
+Version 1 had neither `question` nor `details` nor `account`. It is read as it is, and gets these columns, all null, with the
+first entry that this version writes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from attrpriv.accounting.chain import COLUMNS, Row
+from attrpriv.errors import UsageError
+
+SCHEMA_VERSION = 2
+FORMAT = "attrpriv ledger"
+TABLES = frozenset({"meta", "entries"})
+
+_META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
+_ENTRIES = (
+    "CREATE TABLE entries (number {integer} PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
+    "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)"
+)
+_ADDED = ("details", "account", "question")
+_INDEXES = (
+    "CREATE INDEX entries_question ON entries (question)",
+    "CREATE INDEX entries_links ON entries (number, previous, digest)",
+)
+# Rows are fetched in parts, because all of them may not fit into memory as text.
+_PART = 500
+
+Execute = Callable[[str, Sequence[Any]], list[Any]]
+
+
+class WrongVersionError(Exception):
+    """The ledger has a schema that this version does not know; `version` is its number as text."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__()
+        self.version = version
+
+
+class NoLedgerError(Exception):
+    """The tables are not a ledger's."""
+
+
+class SqlRows:
+    """`history.Rows` over statements with `?` for values."""
+
+    def __init__(self, execute: Execute) -> None:
+        self._execute = execute
+        self.version = _version(dict(execute("SELECT key, value FROM meta", ())))
+        old = self.version == 1
+        self._columns = ", ".join(f"NULL AS {name}" if old and name in _ADDED else name for name in COLUMNS)
+
+    def size(self) -> tuple[int, int]:
+        ((count, last),) = self._execute("SELECT count(*), coalesce(max(number), 0) FROM entries", ())
+        return count, last
+
+    def links(self) -> int:
+        both = "entries AS a JOIN entries AS b ON b.number = a.number + 1 AND b.previous = a.digest"
+        return int(self._execute(f"SELECT count(*) FROM {both}", ())[0][0])
+
+    def at(self, number: int) -> Row | None:
+        return next(iter(self._select("WHERE number = ?", number)), None)
+
+    def latest(self, count: int) -> Sequence[Row]:
+        return self._select("ORDER BY number DESC LIMIT ?", count)
+
+    def asked(self, question: str) -> Row | None:
+        if self.version == 1:
+            return None
+        return next(iter(self._select("WHERE question = ? ORDER BY number LIMIT 1", question)), None)
+
+    def every(self) -> Iterator[Row]:
+        last: int | None = None
+        while part := self._select("WHERE number > ? ORDER BY number LIMIT ?", -(2**63) if last is None else last, _PART):
+            yield from part
+            last = part[-1][0]
+
+    def insert(self, row: Row) -> None:
+        if self.version == 1:
+            upgrade(self._execute)
+        _insert(self._execute, row)
+
+    def _select(self, rest: str, *values: Any) -> list[Row]:
+        return [tuple(row) for row in self._execute(f"SELECT {self._columns} FROM entries {rest}", values)]
+
+
+def _version(meta: dict[Any, Any]) -> int:
+    version = str(meta.get("schema_version"))
+    if meta.get("format") != FORMAT or not (version.isascii() and version.isdigit()):
+        raise NoLedgerError
+    if version not in ("1", str(SCHEMA_VERSION)):
+        raise WrongVersionError(version[:9])
+    return int(version)
+
+
+def create(execute: Execute, row: Row, *, integer: str = "INTEGER", more: Sequence[str] = ()) -> None:
+    """The tables and the first entry, in the caller's transaction."""
+    for statement in (_META, _ENTRIES.format(integer=integer), *more):
+        execute(statement, ())
+    execute("INSERT INTO meta VALUES (?, ?), (?, ?)", ("format", FORMAT, "schema_version", "1"))
+    upgrade(execute)
+    _insert(execute, row)
+
+
+def upgrade(execute: Execute) -> None:
+    """From version 1 to this one."""
+    for name in _ADDED:
+        execute(f"ALTER TABLE entries ADD COLUMN {name} TEXT", ())
+    for statement in _INDEXES:
+        execute(statement, ())
+    execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
+
+
+def _insert(execute: Execute, row: Row) -> None:
+    places = ", ".join("?" * len(COLUMNS))
+    execute(f"INSERT INTO entries ({', '.join(COLUMNS)}) VALUES ({places})", row)
+
+
+def unknown_version(name: str, version: str) -> UsageError:
+    problem = f"must have schema version {SCHEMA_VERSION}. Got {version}"
+    return UsageError(f"{name}: {problem}. Use the version of attrpriv that wrote it, or a newer one.")

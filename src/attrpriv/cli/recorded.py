@@ -1,0 +1,75 @@
+"""`attrpriv ledger`: what was released, whether the record is whole, and its proofs once more. Reads no row of the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from attrpriv.accounting.chain import Entry
+from attrpriv.accounting.ledger import Verified, verified
+from attrpriv.cli import render
+from attrpriv.errors import UsageError
+from attrpriv.record import document, read_document
+from attrpriv.record import recheck as prove_again
+from attrpriv.session import Session
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The entries, and what was asked about them."""
+
+    entries: tuple[Entry, ...]
+    verified: Verified | None
+    certificates: int | None
+
+    @classmethod
+    def read(cls, path: Path, *, verify: bool, head: str | None, recheck: bool) -> Self:
+        """From the ledger of a policy; from a record where the file's name ends in .json and a check is asked for."""
+        if head is not None and not verify:
+            raise UsageError("head: is for --verify. Got it without.")
+        if path.suffix == ".json" and (verify or recheck):
+            name, entries = f"record {str(path)!r}", read_document(path)
+        else:
+            with Session(policy=path) as session:
+                name, entries = session.ledger_name, session.recorded()
+        shown = verified(name, entries, head) if verify else None
+        return cls(entries, shown, prove_again(name, entries) if recheck else None)
+
+    def to_json(self) -> dict[str, Any]:
+        if self.verified is None and self.certificates is None:
+            return document(self.entries)
+        told: dict[str, Any] = {"schema_version": 1, "entries": len(self.entries)}
+        if self.verified is not None:
+            told["verified"] = self.verified.to_json()
+        return told if self.certificates is None else {**told, "rechecked": {"certificates": self.certificates}}
+
+
+def show(found: Recorded) -> None:
+    if found.verified is None and found.certificates is None:
+        render.show_ledger(found.entries)
+        return
+    shown = render.console()
+    count = f"{len(found.entries):,} entr{'y' if len(found.entries) == 1 else 'ies'}"
+    if found.verified is not None:
+        shown.print(f"[green]ok[/green] {count}, each as it was written and linked to the one before.")
+        for line in _end(found.verified):
+            shown.print(line)
+    if found.certificates is not None:
+        proofs = f"{found.certificates:,} different certificate{'' if found.certificates == 1 else 's'}"
+        shown.print(f"[green]ok[/green] {count}: {proofs} and the rule for all of them hold. No data was read.")
+
+
+def _end(told: Verified) -> list[str]:
+    """Whether the end of the chain may be missing."""
+    if told.head is None:
+        return ["nothing has been released, as far as this ledger knows."]
+    head = f"head digest {told.head}"
+    if told.kept is None:
+        return [
+            "whether entries were cut off at the end cannot be told: that needs --head and a digest that a release printed.",
+            head,
+        ]
+    since = told.entries - told.kept
+    later = "nothing was added since" if since == 0 else f"{since:,} added since"
+    return [f"the digest you kept is that of entry {told.kept}: nothing up to it was cut off; {later}.", head]

@@ -1,0 +1,150 @@
+"""Releases as the ledger holds them: told again, bit by bit, and proved again without any data.
+
+What must never change: what is told again is what was recorded. The values are the ledger's own numbers, the plan is the plan
+that was recorded, and nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from attrpriv.accounting.chain import SPENDS, ChainError, Entry, canonical_json, entry_of, require_chain, row_of
+from attrpriv.accounting.history import Replayed
+from attrpriv.accounting.ledger import AnsweredError
+from attrpriv.accounting.rules import one_release_or_one_view
+from attrpriv.errors import AttrprivError, CertificateError, PolicyError, RefusedError, UsageError
+from attrpriv.guarantee import Certificate, ViewEvidence
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.queries.query import Query
+from attrpriv.release import Answer, Release, Value
+
+# Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
+FAILED = (
+    "calibrated_weights: no weights of the planned length give the sensitive columns their target. Nothing is answered, and "
+    "that is recorded: a second release of this table will be refused. By the assumption this happens with a probability of at "
+    "most delta; where the assumption is wrong, it may be likely."
+)
+
+# What the entries of a plan hold once for all queries.
+_SHARED = ("guarantee", "certificate", "model_error")
+
+
+def details_of(plan: Plan) -> dict[str, Any]:
+    """What a plan's entries leave out, so that the release can be rebuilt from the ledger alone."""
+    return {key: value for key, value in plan.to_json().items() if key not in _SHARED}
+
+
+def recorded_plan(entry: Entry) -> Plan:
+    """The plan of a recorded release, as it was."""
+    return Plan.from_json({**entry.details, **{key: entry.plan[0][key] for key in _SHARED}})
+
+
+def recorded_release(entry: Entry, head: str, asked: Sequence[Query]) -> Release:
+    """The release that an entry holds, with the answers in the order in which they are asked for now."""
+    plan = recorded_plan(entry)
+    told = {answer["query"]: answer for answer in entry.answers}
+    return Release(plan, tuple(_recorded_answer(plan, query, told[query.text]) for query in asked), entry, head)
+
+
+def _recorded_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> Answer:
+    spread = plan.spread_of(query)
+    return Answer(query, tuple(Value(one["value"], spread, one.get("group")) for one in told.get("groups", [told])))
+
+
+def told_again(found: AnsweredError, asked: Sequence[Query]) -> Release | RefusedError:
+    """What was told before: the answer, or that there is none."""
+    if found.entry.kind == "failure":
+        return RefusedError(FAILED)
+    with suppress(PolicyError):
+        return recorded_release(found.entry, found.head, asked)
+    return RefusedError(f"entry {found.entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
+
+
+def note(first: Entry) -> str:
+    """What a ledger with this first entry means for the next release, in a line."""
+    if first.kind == "view":
+        return "the ledger holds a view of this table: queries are answered from it."
+    if first.kind == "failure":
+        return "the ledger holds a release of this table that failed: a second one will be refused."
+    return "the ledger holds a release of this table already: another one will be refused, the same one told again."
+
+
+# The record: everything the ledger holds, and its proofs once more.
+
+
+def document(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The complete public record, as `attrpriv ledger --json` prints it."""
+    head = entries[-1].digest if entries else None
+    return {"schema_version": 1, "head": head, "entries": [entry.to_json() for entry in entries]}
+
+
+def read_document(path: Path) -> tuple[Entry, ...]:
+    """The entries of such a document, every digest checked."""
+    name = f"record {str(path)!r}"
+    told = None
+    with suppress(OSError, ValueError, RecursionError):
+        told = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(told, dict) or told.get("schema_version") != 1 or not isinstance(told.get("entries"), list):
+        raise UsageError(f"{name}: must be what attrpriv ledger --json prints. Got something else.")
+    with suppress(ChainError, TypeError, ValueError, RecursionError):
+        entries = tuple(entry_of(row_of(Entry(**one))) for one in told["entries"])
+        require_chain(entries)
+        if document(entries) == told:
+            return entries
+    raise RefusedError(f"{name}: must be as attrpriv printed it. Got one that was changed. Print it again from the ledger.")
+
+
+def recheck(name: str, entries: Sequence[Entry]) -> int:
+    """Prove everything recorded once more, with no data: each certificate, what it covers, and the rule for all entries.
+
+    Returns the number of certificates; `CertificateError` names the first entry that is not proved.
+    """
+    proved: set[str] = set()
+    for number, entry in enumerate(entries):
+        failure: AttrprivError
+        try:
+            one_release_or_one_view(name, entry.kind)(Replayed(entries, number))
+            _prove(entry, proved)
+            continue
+        except AttrprivError as error:
+            failure = error
+        except (KeyError, IndexError, TypeError, AttributeError):
+            failure = CertificateError("must hold its plan and certificate. Got something else.")
+        raise CertificateError(f"{name}: entry {entry.number}: {failure}")
+    return len(proved)
+
+
+def _prove(entry: Entry, proved: set[str]) -> None:
+    stated = [entry.details["certificate"]] if entry.kind == "view" else [one["certificate"] for one in entry.plan]
+    for told in stated:
+        if (text := canonical_json(told)) not in proved:
+            Certificate.from_json(told).verify()
+            proved.add(text)
+    if entry.kind == "view":
+        _require(_covers_view(entry))
+        return
+    promised = [(one["epsilon"], one["delta"], one["policy_digest"]) for one in entry.plan]
+    _require(promised == [(told["epsilon"], told["delta"], entry.policy_digest) for told in stated])
+    _require(entry.kind == "failure" or [one["query"] for one in entry.plan] == [one["query"] for one in entry.answers])
+    if entry.kind in SPENDS and entry.details is not None:
+        plan = recorded_plan(entry)
+        plan.verify()
+        noise = [(query.text, plan.n, plan.noise_of(query).to_json()) for query in plan.queries]
+        _require(noise == [(one["query"], one["n"], one["noise"]) for one in entry.plan])
+
+
+def _covers_view(entry: Entry) -> bool:
+    """Whether the rows kept are those that the certificate counted on."""
+    evidence = Certificate.from_json(entry.details["certificate"]).evidence
+    if not isinstance(evidence, ViewEvidence):
+        return False
+    return (evidence.n, [cell.to_json() for cell in evidence.cells]) == (entry.plan["n"], entry.plan["cells"])
+
+
+def _require(same: bool) -> None:
+    if not same:
+        raise CertificateError("must promise what its certificate proves. Got something else.")

@@ -1,0 +1,100 @@
+"""Laws on a window in whole numbers, against exact fractions: never above the truth, and never further below than they say."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from math import comb
+
+import pytest
+from scipy.stats import binom
+
+from attrpriv.errors import UsageError
+from attrpriv.laws.fixed_window import BITS, WindowLaw, window_binomial, window_law
+from attrpriv.laws.records import RecordLaws
+
+VISITS = RecordLaws((0, 1, 3), ((0.2, 0.2), (0.5, 0.5), (0.3, 0.3)), ((0.5, 0.5), (0.25, 0.25), (0.25, 0.25)))
+
+
+def exact_binomial(n: int, p: float) -> list[Fraction]:
+    q = Fraction(p)
+    return [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
+
+
+def convolved(p: Sequence[Fraction], q: Sequence[Fraction]) -> list[Fraction]:
+    found = [Fraction(0)] * (len(p) + len(q) - 1)
+    for (i, x), (j, y) in itertools.product(enumerate(p), enumerate(q)):
+        found[i + j] += x * y
+    return found
+
+
+def exact_law(records: RecordLaws, n: int, a: int) -> list[Fraction]:
+    if records.binary:
+        return convolved(exact_binomial(a, records.member[1][0]), exact_binomial(n - a, records.rest[1][0]))
+    law = [Fraction(1)]
+    for row in (records.member,) * a + (records.rest,) * (n - a):
+        one = [Fraction(0)] * (records.values[-1] + 1)
+        for value, (p, _) in zip(records.values, row, strict=True):
+            one[value] = Fraction(p) / sum(Fraction(x) for x, _ in row)
+        law = convolved(law, one)
+    return law
+
+
+def brackets(law: WindowLaw, truth: Sequence[Fraction]) -> bool:
+    """entries <= 2^BITS truth everywhere, and all that is missing is the deficit."""
+    entries = law.clipped(0, len(truth))
+    above = [2**BITS * p - entry for p, entry in zip(truth, entries, strict=True)]
+    return bool(min(above) >= 0 and sum(above) == law.deficit)
+
+
+@pytest.mark.parametrize(("p1", "p0"), [(0.4, 0.6), (0.001, 0.002), (1.0, 0.0), (0.0, 0.5), (0.999, 1e-12), (0.5, 0.5)])
+@pytest.mark.parametrize("n", [1, 2, 7, 40])
+def test_an_event_is_bracketed(p1: float, p0: float, n: int) -> None:
+    records = RecordLaws.event(p1, p0)
+    for a in {0, 1, n // 2, n}:
+        law = window_law(records, n, a)
+        assert brackets(law, exact_law(records, n, a))
+        assert law.deficit < 2 ** (BITS - 140)
+
+
+@pytest.mark.parametrize("n", [1, 3, 9])
+def test_several_values_are_bracketed(n: int) -> None:
+    for a in range(n + 1):
+        law = window_law(VISITS, n, a)
+        assert brackets(law, exact_law(VISITS, n, a))
+        assert law.deficit < 2 ** (BITS - 140)
+
+
+def test_a_window_leaves_out_what_it_says() -> None:
+    """Bin(120, .001) has values of mass 1e-300; they are left out, and counted."""
+    law, truth = window_binomial(120, 0.001), exact_binomial(120, 0.001)
+    assert len(law.masses) < 60
+    assert brackets(WindowLaw(law.start, law.masses), truth)
+
+
+def test_a_mutant_is_noticed() -> None:
+    law, truth = window_binomial(9, 0.3), exact_binomial(9, 0.3)
+    assert brackets(law, truth)
+    raised = WindowLaw(0, (law.masses[0] + 2**20, *law.masses[1:]))
+    assert not brackets(raised, truth)
+    assert not brackets(WindowLaw(1, law.masses[:-1]), truth)
+
+
+def test_many_rows() -> None:
+    law = window_binomial(1_000_000, 0.4)
+    assert law.deficit < 2 ** (BITS - 140)
+    for k in (398_000, 400_000, 401_500):
+        assert law.masses[k - law.start] / 2**BITS == pytest.approx(float(binom.pmf(k, 1_000_000, 0.4)), rel=1e-8)
+    mixed = window_law(RecordLaws.event(0.4, 0.6), 10_000, 5_000)
+    mean = sum(k * mass for k, mass in enumerate(mixed.masses, mixed.start)) / 2**BITS
+    assert mean == pytest.approx(5_000)
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(UsageError, match="exact probabilities"):
+        window_law(RecordLaws.event((0.4, 0.5), 0.6), 3, 1)
+    with pytest.raises(UsageError, match="from 0 to n"):
+        window_law(RecordLaws.event(0.4, 0.6), 3, 4)
+    with pytest.raises(UsageError, match=r"^binomial: "):
+        window_binomial(3, 1.5)
