@@ -8,11 +8,11 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all lint format bench build clean
+.PHONY: help setup demo test test-all lint format bench bench-utility build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(VENV)/.dev  ## create .venv with everything that development needs (about a minute)
 
@@ -39,6 +39,9 @@ bench: $(VENV)/.dev  ## run every benchmark in bench/
 	    [ -e "$$f" ] || { echo "bench/ holds no benchmark"; exit 0; }; \
 	    echo "== $$f"; $(BIN)/python "$$f" || exit 1; \
 	done
+
+bench-utility: $(VENV)/.dev  ## measure the error of every mechanism on a suite of problems, for the documentation
+	$(BIN)/python bench/utility.py --full --write
 
 build: $(VENV)/.dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist

@@ -3,9 +3,9 @@
     python bench/ledger.py [--entries 10000] [--runs 15] [--postgres URL]
 
 `read` is everything that is asked of the ledger before a plan: the first and the last entry, and whether the question was
-answered before. `record` is what a release adds beyond the scan: deciding and writing durably, beside one bare sync of a file of
-the same size on the same disk, which no ledger can do without. `verify` checks every entry and has no limit. The benchmark ends
-with an error where reading takes more than 50 ms, or recording takes more than 20 ms beyond the bare sync.
+answered before. `record` is what a release adds beyond the scan: deciding and writing durably, beside one bare sync of as many
+bytes on the same disk, which no ledger can do without. `verify` checks every entry and has no limit. The benchmark ends with an
+error where reading takes more than 50 ms, or recording more than 20 ms and, on a slow disk, more than eight bare syncs.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def release(value: float = 148.0) -> dict[str, Any]:
             epsilon=1.0,
             delta=1e-6,
             n=10_000,
-            theta=(Gaussian(sd={"weight": 25.0, "income": 30_000.0}, correlation={("weight", "income"): 0.3}),),
+            theta=(Gaussian(sd={"weight": 25.0, "income": 30_000.0}, correlation={("weight", "income"): 0.3}, tolerance=0),),
             resolution={"weight": 0.001, "income": 1.0},
             policy_digest="ab" * 32,
         ),
@@ -118,9 +118,10 @@ def main() -> None:
         bare = median(bare_sync(Path(place), size), given.runs)
         took = median(record, given.runs)
         verify = median(ledger.verify, 1)
-    print(f"read   {read * 1e3:8.1f} ms\nrecord {took * 1e3:8.1f} ms; a bare sync {bare * 1e3:.1f} ms, {took / bare:.1f} of them")
+    print(f"read   {read * 1e3:8.1f} ms")
+    print(f"record {took * 1e3:8.1f} ms; a bare sync {bare * 1e3:.1f} ms")
     print(f"verify {verify * 1e3:8.1f} ms")
-    if read > MOST_READ or took - bare > MOST_RECORD:
+    if read > MOST_READ or took > max(MOST_RECORD, 8 * bare):
         sys.exit("the ledger is too slow")
 
 

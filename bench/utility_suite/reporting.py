@@ -29,7 +29,7 @@ STYLES: dict[str, tuple[str, str, str]] = {
     "paper": ("the paper's mechanism", "#D55E00", "^"),
     "group_dp": ("group differential privacy", "#0072B2", "s"),
     "constant": ("the constant answer", "#999999", "D"),
-    "optimal": ("linear-program optimum", "#009E73", "P"),
+    "optimal": ("linear-program optimum", "#009E73", "o"),
     "other": ("any other mechanism", "#E69F00", "."),
 }
 LEAST = 1e-4
@@ -88,7 +88,7 @@ def markdown(results: Sequence[Measured]) -> str:
 
 def _line(one: Measured) -> str:
     ratios = [times(one.ratio(name)) for name in (one.paper, "group_dp", "constant")]
-    cells = [one.name, f"{one.n:,}", f"{one.epsilon:g}", f"{one.delta:g}", f"`{one.chosen}`"]
+    cells = [one.name, f"{one.n:,}", f"{one.epsilon:g}", number(one.delta), f"`{one.chosen}`"]
     cells += [number(one.auto.predicted), number(one.auto.simulated), *ratios, times(one.to_optimum)]
     return f"| {' | '.join(cells)} |"
 
@@ -160,7 +160,7 @@ def draw(results: Sequence[Measured], paths: Sequence[Path]) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    style = {"svg.hashsalt": "attrpriv", "svg.fonttype": "path", "font.size": 8, "font.family": "DejaVu Sans"}
+    style: Any = {"svg.hashsalt": "attrpriv", "svg.fonttype": "path", "font.size": 8, "font.family": "DejaVu Sans"}
     with plt.rc_context(style):
         figure, axes = plt.subplots(figsize=(9.5, 0.21 * (len(results) + 6 * len(FAMILIES) / 4) + 1.2), layout="constrained")
         _lines(axes, results)
@@ -188,7 +188,7 @@ def _lines(axes: Axes, results: Sequence[Measured]) -> None:
         for one in chosen:
             _problem(axes, place, one)
             places.append(place)
-            labels.append(one.name.partition(": ")[0] + ": " + one.name.partition(": ")[2])
+            labels.append(one.name)
             place += 1.0
         place += 0.4
     axes.set_yticks(places, labels)
@@ -196,51 +196,36 @@ def _lines(axes: Axes, results: Sequence[Measured]) -> None:
 
 
 def _problem(axes: Axes, place: float, one: Measured) -> None:
-    seen = {role: max(LEAST, value) for role, value in _roles(one)}
-    axes.plot([seen["auto"], max(seen.values())], [place, place], color="#cccccc", linewidth=1.0, zorder=1)
-    for role, value in _roles(one):
-        _, colour, marker = STYLES[role]
+    marks = _marks(one)
+    shown = [max(LEAST, value) for _, value in marks]
+    axes.plot([min(shown), max(shown)], [place, place], color="#cccccc", linewidth=1.0, zorder=1)
+    for role, value in marks:
         if value < LEAST:
-            axes.plot(LEAST, place, marker="<", color=colour, markersize=6, zorder=4, linestyle="none")
-            continue
-        size = {"auto": 6.0, "other": 7.0, "optimal": 5.5}.get(role, 4.8)
-        hollow = {"markerfacecolor": "white"} if role == "constant" else {}
-        axes.plot(
-            value,
-            place,
-            marker=marker,
-            color=colour,
-            markersize=size,
-            zorder=5 if role == "auto" else 3,
-            linestyle="none",
-            **hollow,
-        )
+            axes.plot(LEAST, place, marker="<", color=STYLES[role][1], markersize=6, zorder=4, linestyle="none")
+        else:
+            axes.plot(value, place, zorder=5 if role == "auto" else 3, linestyle="none", **_style(role))
 
 
-def _roles(one: Measured) -> list[tuple[str, float]]:
-    """The marks of a line; the chosen mechanism is `auto`, whatever else it is."""
-    found = []
+def _style(role: str) -> dict[str, Any]:
+    """A ring for the optimum, which is often what is chosen too; a hollow mark for what reads no row."""
+    _, colour, marker = STYLES[role]
+    size = {"auto": 5.5, "other": 7.0, "optimal": 9.5}.get(role, 4.8)
+    filled = "white" if role in ("constant", "optimal") else colour
+    return {"color": colour, "marker": marker, "markersize": size, "markerfacecolor": filled}
+
+
+def _marks(one: Measured) -> list[tuple[str, float]]:
+    """The marks of a line; the chosen mechanism has one as such, and one as the paper's or the optimum where it is that too."""
+    found = [("auto", one.auto.predicted)]
     for row in one.rows:
         role = "paper" if row.mechanism == one.paper else row.mechanism
-        role = "auto" if row.mechanism == one.chosen else role if role in STYLES else "other"
-        found.append((role, row.predicted))
+        if role in STYLES or row.mechanism != one.chosen:
+            found.append((role if role in STYLES else "other", row.predicted))
     return sorted(found, key=lambda pair: list(STYLES).index(pair[0]), reverse=True)
 
 
 def _legend(figure: Any) -> None:
     from matplotlib.lines import Line2D
 
-    marks = [
-        Line2D(
-            [],
-            [],
-            color=colour,
-            marker=marker,
-            linestyle="none",
-            markersize=6,
-            label=label,
-            markerfacecolor="white" if role == "constant" else colour,
-        )
-        for role, (label, colour, marker) in STYLES.items()
-    ]
+    marks = [Line2D([], [], linestyle="none", label=label, **_style(role)) for role, (label, _, _) in STYLES.items()]
     figure.legend(handles=marks, loc="outside upper center", ncols=3, frameon=False)

@@ -30,7 +30,7 @@ from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
 from attrpriv.framework.places import is_url
 from attrpriv.guarantee import WeightsEvidence
-from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
+from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.accuracy_first import plan_for_error
@@ -206,7 +206,7 @@ class Session:
 
     def _told(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Release | None:
         """The recorded answer to this very question. A view's answer is to another one: it is for a public composition."""
-        if mechanism == "subsample" or ledger.first() is None:
+        if mechanism == "subsample" or mechanism not in ("auto", *MECHANISMS) or ledger.first() is None:
             return None
         asked = self._read_queries(queries)
         question = question_digest(self.policy.digest, self._public_facts()[0], (query.text for query in asked))

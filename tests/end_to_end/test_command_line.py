@@ -35,7 +35,10 @@ def test_a_release_and_a_second_one(tmp_path: Path) -> None:
     (entry,) = Ledger(tmp_path / "students.ledger").entries()
     assert json.loads(first.stdout)["answers"] == entry.answers
     before = contents(tmp_path)
-    second = attrpriv("release", "students.yaml", folder=tmp_path)
+    again = attrpriv("release", "students.yaml", "--json", folder=tmp_path)
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert json.loads(again.stdout)["answers"] == entry.answers
+    second = attrpriv("release", "students.yaml", "sum(weight)", folder=tmp_path)
     assert (second.returncode, second.stdout) == (3, b"")
     assert second.stderr.startswith(b"attrpriv: ledger 'students.ledger': allows one release call")
     assert second.stderr.count(b"\n") == 1

@@ -103,9 +103,12 @@ def test_a_release_and_a_second_one(name: str, here: Path) -> None:
     (entry,) = Ledger(here / "ward.ledger").entries()
     assert said.json["answers"] == entry.answers
     before = contents(here)
-    again = Said("release", "ward.yaml")
-    assert (again.code, again.out) == (3, "")
-    assert again.complaint.startswith("ledger 'ward.ledger': allows one release call")
+    again = Said("release", "ward.yaml", "--json")
+    assert (again.code, again.err) == (0, "")
+    assert again.json == {**said.json, "ledger": {**said.json["ledger"], "recorded": True}}
+    other = Said("release", "ward.yaml", "count(*)")
+    assert (other.code, other.out) == (3, "")
+    assert other.complaint.startswith("ledger 'ward.ledger': ")
     assert contents(here) == before
 
 

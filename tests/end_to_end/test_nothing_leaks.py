@@ -133,7 +133,9 @@ def written(entry: Any) -> list[str]:
     for answer, planned in zip(entry.answers, entry.plan, strict=True):
         numbers = [answer["value"], answer["interval"]["low"], answer["interval"]["high"]]
         found += [repr(float(number)) for number in numbers]
-        found += [render.answer(number, planned["noise"]["scale"]) for number in numbers]
+        # Digits follow the noise, or the interval's width where that says more; neither depends on the table.
+        scale = max(planned["noise"]["scale"], (numbers[2] - numbers[1]) / 2 / 1.96)
+        found += [render.answer(number, scale) for number in numbers]
     return [*found, entry.digest, entry.digest[:16]]
 
 

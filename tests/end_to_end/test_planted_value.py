@@ -166,7 +166,7 @@ LATE: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the certificate": failing_verify,
     "the noise": lambda patch: patch.setattr(plan_module, "add_gaussian", fail),
     "the ledger": lambda patch: patch.setattr(Ledger, "commit", fail),
-    "the ledger's file": lambda patch: patch.setattr("attrpriv.accounting.ledger.os.open", fail),
+    "the ledger's file": lambda patch: patch.setattr("attrpriv.accounting.storage_sqlite.os.open", fail),
 }
 
 

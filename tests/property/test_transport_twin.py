@@ -70,8 +70,8 @@ def release_of(found: Plan, asked: Problem) -> Release:
     noise = np.diag([part.independent**2 for part in found.columns]) + factor @ factor.T
     queries = tuple(part.column for part in found.columns)
     if not isinstance(evidence, TransportEvidence):  # the plan of gaussian: nothing is taken back
-        secret = asked.secrets[0]
-        return Release(queries, (secret.coefficients,), np.zeros((len(queries), 1)), 0.0, 0.0, noise)
+        reads = tuple({tuple(secret.coefficients.items()): secret.coefficients for secret in asked.secrets}.values())
+        return Release(queries, reads, np.zeros((len(queries), len(reads))), 0.0, 0.0, noise)
     clamp = evidence.clamp
     return Release(
         queries,
@@ -135,13 +135,12 @@ def loss(
 def beaten(
     release: Release, asked: Problem, limit: tuple[float, float], *, starts: int = 3, seed: int = 0, more: int = 1
 ) -> float:
-    worst = 0.0
-    for member in asked.theta:
-        assert isinstance(member, Gaussian)
-        box = box_of(member, asked.columns)
-        found, _ = box.worst(lambda v, m=member: loss(release, asked, m, v, limit, seed, more), starts, seed)
-        worst = max(worst, found)
-    return worst
+    def over(member: Gaussian) -> float:
+        return box_of(member, asked.columns).worst(lambda v: loss(release, asked, member, v, limit, seed, more), starts, seed)[
+            0
+        ]
+
+    return max(over(member) for member in asked.theta if isinstance(member, Gaussian))
 
 
 # ------------------------------------------------------------------------------------------------- the twin is right itself

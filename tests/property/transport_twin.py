@@ -96,13 +96,13 @@ class Release:
         """h of one average; of several, for points in rows."""
         if self.metric is None:
             if self.period is None:
-                return np.clip(y, -self.low, self.high)
+                return np.asarray(np.clip(y, -self.low, self.high))
             stairs = np.floor(y / self.period + 0.5)
             rise = min(self.low + self.high, self.period)
             return np.asarray(stairs * rise + np.clip(y - stairs * self.period, -self.low, self.high))
         length = np.sqrt(np.einsum("ij,jk,ik->i", y, np.linalg.inv(self.metric), y))
         assert self.period is None
-        return y * np.minimum(1.0, self.high / np.maximum(length, 1e-300))[:, None]
+        return np.asarray(y * np.minimum(1.0, self.high / np.maximum(length, 1e-300))[:, None])
 
     def kinks(self, low: float, high: float) -> list[float]:
         ends = [-self.low, self.high] if self.period is None else []
@@ -124,7 +124,8 @@ class World:
         return np.array([[one.get(name, 0.0) for name in self.names] for one in combinations])
 
     def given(self, release: Release, secret: Combination, a: float) -> tuple[Array, Array, Array, Array, Array]:
-        """Given the secret: means of B G and of Y, their covariances MM, MY, YY; and what F varies by given G, with noise."""
+        """Given the secret, which must be among what is read: means of B G and of Y, their covariances MM, MY, YY; and what F
+        varies by given G, with noise."""
         v = self.covariance / self.n
         f, g = self.rows([{q: 1.0} for q in release.queries]), self.rows(release.reads)
         s = self.rows([secret])[0]

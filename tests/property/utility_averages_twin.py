@@ -1,47 +1,43 @@
 """The exact divergence of transported, weighted or noisy averages, by writing down joint laws and integrating.
 
-For the utility suite. Given a value a of a secret, all averages are jointly normal with mean base + gain a. What a plan makes of
-them (taking back, clipping, noise) is read off the plan; the law of the answer and its hockey-stick divergence are integrated
-here, with nothing of the library's laws, divergences or calibration.
+For the utility suite. Given a value a of a secret, all averages are jointly normal, with a mean that moves with a. What a plan
+makes of them (taking back, clipping, noise) is read off the plan; the law of the answer and its hockey-stick divergence are
+integrated here, with nothing of the library's laws, divergences or calibration.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
-from scipy.stats import binom, chi2
+from scipy.stats import chi2, laplace
 
-from attrpriv.assumptions import Gaussian, Groups, Hierarchy
+from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import LaplaceEvidence, QuantileClipEvidence, WeightsEvidence
 from attrpriv.mechanisms import Plan
-from attrpriv.mechanisms.equalising import secret_scale
 from tests.property import twin
+from tests.property.utility_groups_twin import stick, worst_group_delta
 
 Matrix = NDArray[np.float64]
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _MEMBERS = 6
 
 
-def stick(p: Matrix, q: Matrix, epsilon: float) -> float:
-    """The larger of both directions, of masses on the same cells."""
-    one, other = np.maximum(p - math.exp(epsilon) * q, 0.0).sum(), np.maximum(q - math.exp(epsilon) * p, 0.0).sum()
-    return float(max(one, other))
-
-
 def worst_delta(problem: Problem, plan: Plan) -> float:
     """The largest divergence over secrets, pairs and members of the class that are tried."""
     if isinstance(plan.certificate.evidence, LaplaceEvidence):
         return _laplace(problem, plan)
+    if isinstance(problem.theta[0], ParameterNetwork):
+        return _quilt(problem, plan, problem.theta[0])
     if isinstance(problem.theta[0], Groups):
-        return _groups(problem, plan, problem.theta[0])
+        return worst_group_delta(problem, plan, problem.theta[0])
     found = [_of_member(problem, plan, member) for member in _members(problem)]
     return max(found)
 
@@ -52,7 +48,28 @@ def _laplace(problem: Problem, plan: Plan) -> float:
     for part in plan.columns:
         low, high = problem.bounds[part.column]
         told += (high - low) / part.noise.scale
-    return max(0.0, 1 - math.exp(problem.epsilon - told)) if told > problem.epsilon else 0.0
+    return max(0.0, 1 - math.exp((problem.epsilon - told) / 2))
+
+
+def _quilt(problem: Problem, plan: Plan, assumed: ParameterNetwork) -> float:
+    """Of a column that may have any law: its average tells its parameter's state, at either bound. All states added up."""
+    (part,), (secret,), nodes = plan.columns, problem.secrets, assumed.network.nodes
+    joint: dict[tuple[str, str], float] = {}
+    for states in itertools.product(*(node.states for node in nodes.values())):
+        at, chance = dict(zip(nodes, states, strict=True)), 1.0
+        for name, node in nodes.items():
+            row = nodes[node.parents[0]].states.index(at[node.parents[0]]) if node.parents else 0
+            chance *= node.table[row][node.states.index(at[name])]
+        key = at[secret.attribute or ""], at[part.column]
+        joint[key] = joint.get(key, 0.0) + chance
+    low, high = problem.bounds[part.column]
+    grid = np.linspace(low - 40 * part.noise.scale, high + 40 * part.noise.scale, 40_001)
+    cells = [np.diff(laplace.cdf(grid, end, part.noise.scale)) for end in (low, high)]
+    laws = []
+    for value in nodes[secret.attribute or ""].states:
+        weights = np.array([joint[value, state] for state in nodes[part.column].states])
+        laws.append(weights / weights.sum() @ np.array(cells))
+    return max(stick(p, q, problem.epsilon) for p, q in itertools.combinations(laws, 2))
 
 
 # ------------------------------------------------------------------------------------------------- normal averages given a
@@ -189,7 +206,7 @@ def _shifted(plan: Plan, given: Given) -> Pairwise:
         at = given.at(a)
         return float((rest @ at + slopes @ centres)[0]), float((told @ at - slopes @ centres)[0])
 
-    return _mixed(clamp, means, float(outside[0, 0]), float(inside[0, 0]), float(both[0, 0]))
+    return _mixed(clamp, means, given.centre, float(outside[0, 0]), float(inside[0, 0]), float(both[0, 0]))
 
 
 def _shown(clamp: Any, y: Matrix) -> Matrix:
@@ -198,10 +215,10 @@ def _shown(clamp: Any, y: Matrix) -> Matrix:
     if length == 0:
         return y
     if clamp.period is None:
-        return y * min(1.0, clamp.reach / length)
+        return np.asarray(y * min(1.0, clamp.reach / length))
     step = round(length / clamp.period)
     inside = min(max(length - step * clamp.period, -clamp.reach), clamp.reach)
-    return y * (step * min(2 * clamp.reach, clamp.period) + inside) / length
+    return np.asarray(y * (step * min(2 * clamp.reach, clamp.period) + inside) / length)
 
 
 def _alike(mean: Callable[[float], Matrix], covariance: Matrix) -> Pairwise:
@@ -216,7 +233,9 @@ def _alike(mean: Callable[[float], Matrix], covariance: Matrix) -> Pairwise:
     return law
 
 
-def _mixed(clamp: Any, means: Callable[[float], tuple[float, float]], outside: float, inside: float, both: float) -> Pairwise:
+def _mixed(
+    clamp: Any, means: Callable[[float], tuple[float, float]], base: float, outside: float, inside: float, both: float
+) -> Pairwise:
     """R + h(Y), R and Y jointly normal: given Y, normal; integrated over Y panel by panel between the kinks of h."""
     slope = both / inside
     own, sd = math.sqrt(outside - both * slope), math.sqrt(inside)
@@ -224,7 +243,7 @@ def _mixed(clamp: Any, means: Callable[[float], tuple[float, float]], outside: f
     def nodes(centre: float) -> tuple[Matrix, Matrix]:
         ends = [centre - 9 * sd, centre + 9 * sd]
         kinks = [x for x in (-clamp.reach, clamp.reach) if ends[0] < x < ends[1]]
-        edges = np.unique(np.concatenate([np.linspace(*ends, 13), kinks]))
+        edges = np.unique(np.concatenate([np.linspace(ends[0], ends[1], 13), kinks]))
         half = np.diff(edges) / 2
         y = ((edges[:-1] + half)[:, None] + half[:, None] * _NODES[None, :]).ravel()
         w = (
@@ -234,21 +253,27 @@ def _mixed(clamp: Any, means: Callable[[float], tuple[float, float]], outside: f
         )
         return y, w
 
-    def masses(a: float, grid: Matrix) -> Matrix:
+    middle = sum(means(base))
+    far = 9 * math.hypot(own, sd * abs(1 + slope)) + 3 * clamp.reach
+    grid = np.linspace(middle - far, middle + far, 3001)
+    kept: dict[float, Matrix] = {}
+
+    def masses(a: float) -> Matrix:
         rest, told = means(a)
         y, w = nodes(told)
         assert clamp.period is None, "stairs over several statistics are not integrated here"
         at = rest + slope * (y - told) + np.clip(y, -clamp.reach, clamp.reach)
         cells = np.zeros(len(grid) - 1)
         for centre, weight in zip(at, w, strict=True):
-            cells += weight * np.diff(ndtr((grid - centre) / own))
+            if weight > 1e-16 * w.max():
+                cells += weight * np.diff(ndtr((grid - centre) / own))
+        assert abs(cells.sum() - 1) < 1e-9, "the grid does not reach far enough"
         return cells
 
     def law(a: float, b: float, epsilon: float) -> float:
-        middle = [sum(means(x)) for x in (a, b)]
-        far = 9 * math.hypot(own, sd * abs(1 + slope)) + clamp.reach
-        grid = np.linspace(min(means(a)[0], means(b)[0], *middle) - far, max(means(a)[0], means(b)[0], *middle) + far, 6001)
-        return stick(masses(a, grid), masses(b, grid), epsilon)
+        for x in {a, b} - set(kept):
+            kept[x] = masses(x)
+        return stick(kept[a], kept[b], epsilon)
 
     return law
 
@@ -341,113 +366,3 @@ def _weighted(evidence: WeightsEvidence, member: Member, given: Given) -> Pairwi
         return stick(np.array([p, 1 - p]), np.array([q, 1 - q]), epsilon)
 
     return law
-
-
-# -------------------------------------------------------------------------------------------------------------------- groups
-
-
-def _groups(problem: Problem, plan: Plan, assumed: Groups) -> float:
-    """Two categories; given the count, averages are normal with a covariance that depends on it."""
-    (secret,) = problem.secrets
-    assert secret.ends is not None
-    n, worst = problem.n, 0.0
-    for moved in _group_members(problem, assumed):
-        laws = _GroupLaws(problem, plan, assumed, *moved)
-        if secret.parameter is not None:
-            for p, q in itertools.combinations([secret.ends[0], sum(secret.ends) / 2, secret.ends[1]], 2):
-                worst = max(worst, laws.between_shares(p, q))
-            continue
-        low, high = math.ceil(secret.ends[0] * n - 1e-9), math.floor(secret.ends[1] * n + 1e-9)
-        for a, b in itertools.combinations(sorted({low, low + 1, (low + high) // 2, high - 1, high}), 2):
-            worst = max(worst, laws.between(a, b))
-    return worst
-
-
-def _group_members(problem: Problem, assumed: Groups) -> Iterator[tuple[Matrix, Matrix]]:
-    """How far means are off (a row for each category), and by which factor standard deviations are."""
-    size, drift = len(problem.columns), assumed.tolerance
-    signs = itertools.product((-1.0, 1.0), repeat=2) if drift.mean else [(0.0, 0.0)]
-    for means, sds in itertools.product(list(signs), list(itertools.product({1 - drift.sd, 1 + drift.sd}, repeat=2))):
-        off = [
-            s * drift.mean * np.array([assumed.sd_of(c, x) for x in problem.columns])
-            for s, c in zip(means, assumed.categories, strict=True)
-        ]
-        yield np.array(off).reshape(2, size), np.array(sds)
-
-
-class _GroupLaws:
-    """The law of the answer given the count, and its divergences by adding up cells."""
-
-    def __init__(self, problem: Problem, plan: Plan, assumed: Groups, off: Matrix, sds: Matrix) -> None:
-        self.plan, self.n, self.epsilon = plan, problem.n, problem.epsilon
-        names = assumed.categories
-        self.stated = np.array([[assumed.mean_of(c, x) for x in problem.columns] for c in names])
-        self.means = self.stated + off
-        self.rows = [np.array(assumed.covariance(c, problem.columns)) * s**2 for c, s in zip(names, sds, strict=True)]
-
-    def at(self, a: int) -> tuple[Matrix, Matrix]:
-        """Mean and covariance of the answer for a members."""
-        counts = np.array([a, self.n - a])
-        mean = counts @ self.means / self.n
-        spread = (a * self.rows[0] + (self.n - a) * self.rows[1]) / self.n**2
-        return mean + self._taken(counts), spread + self._noise(a)
-
-    def _taken(self, counts: Matrix) -> Matrix:
-        evidence: Any = self.plan.certificate.evidence
-        if not hasattr(evidence, "reach"):
-            return np.zeros(self.means.shape[1])
-        y = counts @ self.stated / self.n - np.atleast_1d(np.array(evidence.centre))
-        metric = np.array(getattr(evidence, "metric", ((1.0,),)))
-        length = math.sqrt(float(y @ np.linalg.solve(metric, y)))
-        return np.asarray(-y * max(0.0, 1 - evidence.reach / length) if length else 0 * y)
-
-    def _noise(self, a: int) -> Matrix:
-        evidence: Any = self.plan.certificate.evidence
-        if len(evidence.columns) == 1:
-            scale = secret_scale(evidence, ([a], [self.n - a])) or evidence.scale
-            return np.array([[scale**2]])
-        total = np.diag(np.array(evidence.independent) ** 2)
-        factor = np.array(evidence.factor) if evidence.factor else np.zeros((len(evidence.columns), 1))
-        total = total + factor @ factor.T
-        case = evidence.check.case
-        x = (a - case.low) / (case.high - case.low)
-        for part in evidence.equalised.parts:
-            share = {"low": 1 - x, "high": x, "member": a / self.n, "rest": (self.n - a) / self.n}[part.role]
-            total = total + min(1.0, max(0.0, share)) * np.array(part.factor) @ np.array(part.factor).T
-        return np.asarray(total)
-
-    def between(self, a: int, b: int) -> float:
-        (m, s), (k, t) = self.at(a), self.at(b)
-        if len(m) == 1:
-            grid = self._grid([m[0], k[0]], math.sqrt(max(s[0, 0], t[0, 0])))
-            laws = [np.diff(ndtr((grid - mean[0]) / math.sqrt(cov[0, 0]))) for mean, cov in ((m, s), (k, t))]
-            return stick(laws[0], laws[1], self.epsilon)
-        root = np.linalg.cholesky((s + t) / 2)
-        shift, left, right = np.linalg.solve(root, k - m), _inside(root, s), _inside(root, t)
-        axis = np.linspace(-9, 9, 1201)
-        points = np.array(np.meshgrid(axis + shift[0] / 2, axis + shift[1] / 2, indexing="ij")).reshape(2, -1)
-        cell = (axis[1] - axis[0]) ** 2
-        return stick(_density(points, left) * cell, _density(points - shift[:, None], right) * cell, self.epsilon)
-
-    def between_shares(self, p: float, q: float) -> float:
-        """Shares of the population: mixtures over the table's counts."""
-        counts = [a for a in range(self.n + 1) if max(binom.pmf(a, self.n, p), binom.pmf(a, self.n, q)) > 1e-16]
-        at = [self.at(a) for a in counts]
-        grid = self._grid([mean[0] for mean, _ in at], math.sqrt(max(cov[0, 0] for _, cov in at)))
-        cells = np.array([np.diff(ndtr((grid - mean[0]) / math.sqrt(cov[0, 0]))) for mean, cov in at])
-        one, other = (binom.pmf(counts, self.n, share) @ cells for share in (p, q))
-        return stick(one, other, self.epsilon)
-
-    @staticmethod
-    def _grid(means: Sequence[float], sd: float) -> Matrix:
-        return np.linspace(min(means) - 9 * sd, max(means) + 9 * sd, 8001)
-
-
-def _inside(root: Matrix, covariance: Matrix) -> Matrix:
-    half = np.linalg.solve(root, covariance)
-    return np.asarray(np.linalg.solve(root, half.T))
-
-
-def _density(points: Matrix, covariance: Matrix) -> Matrix:
-    weight = 1 / (2 * math.pi * math.sqrt(float(np.linalg.det(covariance))))
-    return np.asarray(weight * np.exp(-(points * np.linalg.solve(covariance, points)).sum(axis=0) / 2))

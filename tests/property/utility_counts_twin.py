@@ -1,7 +1,7 @@
 """The exact divergence of released counts, by adding up everything: rows, states, noise, kernels and couplings.
 
-For the utility suite. Laws of counts come from scipy's binomial masses and plain convolutions; the noise or the weights are those
-that the plan draws from. Nothing of the library's laws, divergences or calibration is used.
+For the utility suite. Laws of counts come from scipy's binomial masses and plain convolutions; the noise, the weights or the
+slices are those that the plan draws from. Nothing of the library's laws or divergences is used.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from scipy.signal import fftconvolve
 from scipy.stats import binom
 
 from attrpriv.calibration.count_transport import transport_row
+from attrpriv.guarantee import LaplaceEvidence
 from attrpriv.mechanisms import Plan
 from bench.utility_suite.problems import Entry
 from bench.utility_suite.worlds import AnyWorld, ChainWorld, CountWorld, NetworkWorld
@@ -87,9 +88,14 @@ def noise(kind: str, scale: float) -> Law:
 # ------------------------------------------------------------------------------------------------------------- what is drawn
 
 
+def _evidence(plan: Plan) -> Any:
+    """Of whatever kind it is."""
+    return plan.certificate.evidence
+
+
 def released(plan: Plan, law: Law, a: int | None) -> Law:
     """The law of the answer, in whole steps, for this law of the count and this value of the secret's count."""
-    tally, evidence = plan.tally, plan.certificate.evidence
+    tally, evidence = plan.tally, _evidence(plan)
     assert tally is not None
     if tally.noise != "kernel":
         return law.plus(noise(tally.noise, tally.scale))
@@ -100,12 +106,13 @@ def released(plan: Plan, law: Law, a: int | None) -> Law:
     if hasattr(evidence, "transport"):
         row = transport_row(evidence.transport, a)
         places = np.arange(law.start, law.start + len(law.masses))
-        cells = np.bincount([row.cell(int(f)) for f in places], weights=law.masses, minlength=len(row.sources))
+        cells = np.bincount([row.cell(int(f)) for f in places], weights=law.masses, minlength=len(row.sources)).astype(
+            np.float64
+        )
         return Law(row.start, coupled(cells, row.sources, row.targets)).plus(noise("laplace", tally.scale))
-    any_evidence: Any = evidence
-    at = a - any_evidence.pairs.low
-    masses = law.on(any_evidence.start, len(any_evidence.sources[at]))
-    return Law(any_evidence.start, coupled(masses, any_evidence.sources[at], any_evidence.targets[at]))
+    at = a - evidence.pairs.low
+    masses = law.on(evidence.start, len(evidence.sources[at]))
+    return Law(evidence.start, coupled(masses, evidence.sources[at], evidence.targets[at]))
 
 
 def coupled(masses: Array, sources: Sequence[int], targets: Sequence[int]) -> Array:
@@ -134,7 +141,12 @@ def coupled(masses: Array, sources: Sequence[int], targets: Sequence[int]) -> Ar
 
 def worst_delta(entry: Entry, plan: Plan) -> float:
     """The largest divergence over the pairs and members of the class that are tried."""
-    problem = entry.problem
+    problem, tally = entry.problem, plan.tally
+    assert tally is not None
+    if isinstance(plan.certificate.evidence, LaplaceEvidence):
+        # Noise for any two tables: the counts 0 and all rows, apart by as much as any two can be.
+        told = problem.n * max(cell.value for cell in tally.cells) / tally.scale
+        return max(0.0, 1 - math.exp((problem.epsilon - told) / 2))
     laws: Callable[[], Iterator[tuple[Law, Law]]]
     if isinstance(entry.world, CountWorld):
         laws = _counts(entry, plan, entry.world)

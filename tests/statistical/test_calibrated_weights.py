@@ -22,7 +22,7 @@ from attrpriv.mechanisms import plan, weighted
 from attrpriv.queries.query import Query
 
 ALARM = 1e-7
-N, TARGET, SD = 400, 110_000.0, 30_000.0
+N, TARGET, SD = 401, 110_000.0, 30_000.0
 SLOPE, RESIDUAL = -0.004, 17.0  # nothing of this is in the policy
 
 
@@ -82,8 +82,17 @@ SECRETS = (20_000.0, TARGET, 150_000.0)
 
 
 @pytest.mark.parametrize("mean", SECRETS)
-@pytest.mark.parametrize("tables", [1_000, pytest.param(200_000, marks=pytest.mark.slow)])
-def test_the_law_does_not_depend_on_the_secret(mean: float, tables: int) -> None:
+def test_the_law_does_not_depend_on_the_secret(mean: float) -> None:
+    check(mean, 1_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mean", SECRETS[:2])
+def test_nor_in_many_tables(mean: float) -> None:
+    check(mean, 200_000)
+
+
+def check(mean: float, tables: int) -> None:
     used = evidence()
     answers = drawn(used, mean, tables, seed=int(mean))
     assert min(agrees(answers, used)) > ALARM
@@ -113,7 +122,7 @@ def test_with_a_direction_of_the_wrong_length_it_does(monkeypatch: pytest.Monkey
 
 
 def test_rows_that_are_recorded_on_a_spacing() -> None:
-    """Whole thousands and whole pounds, 400 rows at a time, near the end of the range: the law is still the certified one.
+    """Whole thousands and whole pounds, 401 rows at a time, near the end of the range: the law is still the certified one.
 
     The recorded column has a variance of 1/12 more; KS at 800 tables sees laws 0.11 apart.
     """

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 from attrpriv.errors import UsageError
@@ -154,6 +155,14 @@ def require_written(row: Row) -> None:
     """`ChainError` unless the row has its digest."""
     if digest_of(row) != row[COLUMNS.index("digest")]:
         raise ChainError
+
+
+def require_linked(rows: Sequence[Row]) -> None:
+    """`ChainError` unless each of these rows is numbered after the one before and names its digest."""
+    number, previous, digest = (COLUMNS.index(name) for name in ("number", "previous", "digest"))
+    for before, after in pairwise(rows):
+        if after[number] != before[number] + 1 or after[previous] != before[digest]:
+            raise ChainError
 
 
 def entry_of(row: Row) -> Entry:

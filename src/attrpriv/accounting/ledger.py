@@ -122,8 +122,6 @@ class Ledger:
             made.append(_decided(History(rows), said, decide))
             return chain.row_of(made[-1]), None if secret is None else canonical_json(secret)
 
-        # Also refuses what is no ledger, before anything could be written to it.
-        self.look(lambda history: _decided(history, said, decide))
         self._intact(lambda: self._storage.write(add))
         return made[-1]
 

@@ -25,10 +25,7 @@ _ENTRIES = (
     "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)"
 )
 _ADDED = ("details", "account", "question")
-_INDEXES = (
-    "CREATE INDEX entries_question ON entries (question)",
-    "CREATE INDEX entries_links ON entries (number, previous, digest)",
-)
+_INDEX = "CREATE INDEX entries_question ON entries (question)"
 # Rows are fetched in parts, because all of them may not fit into memory as text.
 _PART = 500
 
@@ -59,10 +56,6 @@ class SqlRows:
     def size(self) -> tuple[int, int]:
         ((count, last),) = self._execute("SELECT count(*), coalesce(max(number), 0) FROM entries", ())
         return count, last
-
-    def links(self) -> int:
-        both = "entries AS a JOIN entries AS b ON b.number = a.number + 1 AND b.previous = a.digest"
-        return int(self._execute(f"SELECT count(*) FROM {both}", ())[0][0])
 
     def at(self, number: int) -> Row | None:
         return next(iter(self._select("WHERE number = ?", number)), None)
@@ -112,8 +105,7 @@ def upgrade(execute: Execute) -> None:
     """From version 1 to this one."""
     for name in _ADDED:
         execute(f"ALTER TABLE entries ADD COLUMN {name} TEXT", ())
-    for statement in _INDEXES:
-        execute(statement, ())
+    execute(_INDEX, ())
     execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(SCHEMA_VERSION),))
 
 

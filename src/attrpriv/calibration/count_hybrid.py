@@ -54,6 +54,7 @@ def hybrid_loss(transport: CountTransport, box: RecordLaws, pairs: CountPairs, s
     return _loss(most, least, pairs.apart)
 
 
+@lru_cache(maxsize=16)
 def least_hybrid_scale(transport: CountTransport, box: RecordLaws, pairs: CountPairs, epsilon: float) -> float:
     """The least scale of the noise whose loss is at most epsilon, from the private side; 0 where none is needed."""
     extremes = _Extremes(transport, box, pairs)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ from attrpriv.divergences.coupled import Between
 from attrpriv.divergences.group_vector_clamp import Ball, Delta, ball_delta, path_delta, told_apart, whitened
 from attrpriv.divergences.groups import Form
 from attrpriv.errors import RefusedError
-from attrpriv.laws.groups_vector import Rows, VectorCase
+from attrpriv.laws.groups_vector import Rows, Vector, VectorCase
 
 if TYPE_CHECKING:
     import numpy as np
@@ -66,8 +67,17 @@ class VectorClamp:
 
 
 @lru_cache(maxsize=32)
-def clamped_vector_delta(case: VectorCase, way: VectorClamp, between: Between | None = None, beyond: float = 0.0) -> Delta:
-    """An upper bound on H by epsilon, over all pairs of counts and, equalised, all categories of the rows and the whole box."""
+def clamped_vector_delta(
+    case: VectorCase,
+    way: VectorClamp,
+    between: Between | None = None,
+    beyond: float = 0.0,
+    centre: Vector | None = None,
+) -> Delta:
+    """An upper bound on H by epsilon, over all pairs of counts and, equalised, all categories of the rows and the whole box.
+
+    Without a centre it is taken to lie between the two means, which matters where covariances are not made equal.
+    """
     import numpy as np
 
     noise = _noise(way.independent, way.factor)
@@ -82,7 +92,21 @@ def clamped_vector_delta(case: VectorCase, way: VectorClamp, between: Between | 
     if len(case.members) != 1 or len(case.rest) != 1:
         return told_apart
     low, high = (_made(case, way.equalised, a) + noise for a in (case.low, case.high))
-    return path_delta(case, low, high, ball, between, beyond)
+    return path_delta(case, low, high, ball, between, beyond, None if centre is None else beside(case, centre))
+
+
+def beside(case: VectorCase, centre: Vector) -> Vector:
+    """What a centre has besides the line through the means of two categories, exactly until the end."""
+    one, other = ([Fraction(x) for x in law[0]] for law in (case.members[0], case.rest[0]))
+    line = [a - b for a, b in zip(one, other, strict=True)]
+    off = [Fraction(c) - b for c, b in zip(centre, other, strict=True)]
+    # Any weights will do to find the place on the line; these make the columns comparable.
+    weights = [1 / Fraction(case.rest[0][1][k][k]) for k in range(case.size)]
+    length = sum((w * x * x for w, x in zip(weights, line, strict=True)), Fraction(0))
+    if not length:
+        return (0.0,) * case.size  # every table has the same Y
+    place = sum((w * x * y for w, x, y in zip(weights, line, off, strict=True)), Fraction(0)) / length
+    return tuple(float(y - place * x) for x, y in zip(line, off, strict=True))
 
 
 def _noise(independent: Sequence[float], factor: Rows) -> Matrix:

@@ -58,7 +58,7 @@ def certified_population_coupling(
 
     >>> found = certified_population_coupling(RecordLaws.event(0.4, 0.6), 4, (0.2, 0.8), 0.2, [0.2] * 5)
     >>> round(found.optimum, 4), found.loss <= 0.2
-    (0.0833, True)
+    (0.1501, True)
     """
     require_exact(records)
     if not population_solvable(records, n):

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from attrpriv.divergences.coupled import Between, coupled_upper
 from attrpriv.divergences.hockey_stick import gaussian_delta_upper
 from attrpriv.divergences.vector_loss import LossLaw, loss_law
-from attrpriv.laws.groups_vector import VectorCase
+from attrpriv.laws.groups_vector import Vector, VectorCase
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,11 +111,13 @@ def path_delta(
     ball: Ball,
     between: Between | None = None,
     beyond: float = 0.0,
+    aside: Vector | None = None,
     runs: Sequence[tuple[int, int]] | None = None,
 ) -> Delta:
     """Tables at the two ends of the range have covariances `low` and `high`, others in between: H by epsilon, from above.
 
-    `runs`: only these distances, for a search; then it is no bound.
+    `aside`: what the centre has besides the line of the two means; it is charged, or nothing is proved where it is more than
+    rounding. `runs`: only these distances, for a search; then it is no bound.
     """
     import numpy as np
 
@@ -130,16 +132,18 @@ def path_delta(
     if found is None:
         return told_apart
     whiten, rounding = found
-    error = float(np.linalg.norm(whiten @ (step - up + down) @ whiten.T)) + 2 * rounding
+    off = 0.0 if aside is None else float(np.linalg.norm(whiten @ np.array(aside))) * (1 + rounding)
+    error = float(np.linalg.norm(whiten @ (step - up + down) @ whiten.T)) + 2 * rounding + off
     if not error <= 0.25:
         return told_apart
     row = np.array(case.told()[0]) / case.apart
     length = float(ball.norm(row[None, :])[0])
-    most = 2 * ball.reach / length * (1 + 2e-9) if length > 0 else math.inf
+    most = 2 * (ball.reach + off) / length * (1 + 2e-9) if length > 0 else math.inf
+    more = 2 * off / length if length > 0 else 0.0
 
     def laws(first: int, last: int) -> tuple[LossLaw, LossLaw]:
         share = last / (case.high - case.low)
-        moved = row * ((min(most, last) + beyond * last) * math.sqrt(last / first) * (1 + 1e-12))
+        moved = row * ((min(most, last) + more + beyond * last) * math.sqrt(last / first) * (1 + 1e-12))
         pair = base + share * down, base + share * up
         return loss_law(moved, *pair), loss_law(moved, *pair[::-1])
 

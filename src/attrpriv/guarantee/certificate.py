@@ -95,10 +95,8 @@ class Certificate(FrozenModel):
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
-        evidence = self.evidence
-        means = GaussianEvidence | HierarchyEvidence | TransportEvidence | GroupEvidence | GroupVectorEvidence | WeightsEvidence
-        groups = GroupTransportEvidence | GroupVectorTransportEvidence
-        return isinstance(evidence, means | groups | QuantileClipEvidence | LaplaceEvidence | QuiltEvidence) and evidence.covers(column, kind, scale)
+        covers = getattr(self.evidence, "covers", None)  # evidence of counts and views covers no average
+        return covers is not None and bool(covers(column, kind, scale))
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
@@ -121,7 +119,8 @@ class Certificate(FrozenModel):
         if isinstance(self.evidence, QuantileClipEvidence):
             lines.append(f"any two values of all that is read: loss {self.evidence.loss():.6g}, with no delta")
         if isinstance(self.evidence, WeightsEvidence):
-            lines.append(f"nothing is answered, whatever the secrets are, with probability {self.evidence.failing():.6g} at most")
+            failing = self.evidence.failing()
+            lines.append(f"nothing is answered, whatever the secrets are, with probability {failing:.6g} at most")
         if isinstance(self.evidence, ChainEvidence):
             lines += [
                 f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"

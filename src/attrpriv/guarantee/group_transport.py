@@ -110,7 +110,7 @@ class GroupVectorTransportEvidence(Charged):
             return lambda epsilon: 1.0
         own = tuple(scale * math.sqrt(_SQUARED) for scale in self.independent)
         way = VectorClamp(self.form, self.equalised, own, self.factor, self.reach, self.metric, ())
-        close = clamped_vector_delta(case, way, between_of(self.check), beyond)
+        close = clamped_vector_delta(case, way, between_of(self.check), beyond, self.centre)
 
         def reached(epsilon: float) -> float:
             inner = self.inner(epsilon)

@@ -34,7 +34,7 @@ from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
 # Under intervals, the parts of epsilon that the transport itself is made for.
-_PARTS = (0.12, 0.35, 0.8)
+_PARTS = (0.03, 0.12, 0.35)
 _LONGEST = 4096
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -32,17 +32,21 @@ _POINTS = 4096
 
 @dataclass(frozen=True, eq=False)
 class MovedSpread:
-    """The law of an answer around the table's own value: a residual with these weights, plus N(0, scale^2)."""
+    """The law of an answer around the table's own value: a residual with these weights, plus N(0, scale^2), in a `unit`."""
 
     residuals: Array
     weights: Array
     scale: float
+    unit: float = 1.0
 
     def scaled(self, factor: float) -> MovedSpread:
-        return MovedSpread(self.residuals * factor, self.weights, self.scale * abs(factor))
+        return replace(self, unit=self.unit * abs(factor))
 
     def tail(self, t: float) -> float:
         """The chance that the answer is more than t off."""
+        return self._tail(t / self.unit)
+
+    def _tail(self, t: float) -> float:
         import numpy as np
         from scipy.special import ndtr
 
@@ -55,16 +59,20 @@ class MovedSpread:
         """Half the width of the interval that holds the table's own value with this confidence, from above."""
         if not 0 < level < 1:
             raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
-        low, high = 0.0, self.rmse or self.scale
-        while self.tail(high) > 1 - level:
+        low, high = 0.0, self._rmse or self.scale
+        while self._tail(high) > 1 - level:
             low, high = high, 2 * high
         for _ in range(48):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.tail(middle) > 1 - level else (low, middle)
-        return high
+            low, high = (middle, high) if self._tail(middle) > 1 - level else (low, middle)
+        return high * self.unit
 
     @property
     def rmse(self) -> float:
+        return self._rmse * self.unit
+
+    @property
+    def _rmse(self) -> float:
         return math.sqrt(self.scale**2 + float(self.weights @ self.residuals**2))
 
     def error(self) -> Error:
@@ -76,7 +84,7 @@ class MovedSpread:
         if self.scale:
             z = size / self.scale
             folded = self.scale * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + size * (1 - 2 * ndtr(-z))
-        return Error(rmse=self.rmse, mean_absolute=float(self.weights @ folded), alpha95=self.reach(0.95))
+        return Error(rmse=self.rmse, mean_absolute=float(self.weights @ folded) * self.unit, alpha95=self.reach(0.95))
 
 
 def clamp_spreads(

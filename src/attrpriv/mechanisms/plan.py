@@ -7,7 +7,6 @@ more.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,18 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
+from attrpriv.framework.model import Finite, FrozenModel
 from attrpriv.guarantee import (
     Certificate,
     Clamp,
-    GaussianEvidence,
-    GroupEvidence,
     GroupTransportEvidence,
     GroupVectorEvidence,
     GroupVectorTransportEvidence,
     Guarantee,
     HierarchyEvidence,
-    LaplaceEvidence,
     QuantileClipEvidence,
     QuiltEvidence,
     Read,
@@ -35,32 +31,21 @@ from attrpriv.guarantee import (
 )
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread, fragile
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped, statistic
+from attrpriv.mechanisms.column_plan import ColumnPlan, clipped, exact, noisy
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
 from attrpriv.mechanisms.group_moves import Expected, group_spreads, taken_back
 from attrpriv.mechanisms.moving import clamp_spreads
 from attrpriv.mechanisms.noise_design import Design, common_bits
+from attrpriv.mechanisms.plan_check import require_certified
 from attrpriv.mechanisms.quantile_draw import clip_spread, quantile_clipped
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.mechanisms.weighted import weighted_averages
-from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace, correlated_noise
+from attrpriv.noise import correlated_noise
 from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class ColumnPlan(FrozenModel):
-    """How one column is read and noised; all in the unit of its average."""
-
-    column: str
-    noise: Noise
-    independent: NonNegative = Field(default=0.0, description="the part of Gaussian noise that is this column's own")
-    error: Error
-    centre: Finite | None = Field(default=None, description="the public answer, where no row is read")
-    fill: Finite | None = None
-    clip: tuple[Finite, Finite] | None = None
-    parameters: FrozenMap[Any] = Field(default_factory=dict)
 
 
 class Plan(FrozenModel):
@@ -138,7 +123,7 @@ class Plan(FrozenModel):
         """
         query = self._single()
         if self.tally is not None:
-            return self._randomised_tally(self.tally, query, _exact(statistic))
+            return self._randomised_tally(self.tally, query, exact(statistic))
         if query.column is None:
             return self.answers([])[0]
         if self.reads:
@@ -147,7 +132,7 @@ class Plan(FrozenModel):
             )
         if self.weights is not None:
             raise UsageError("statistic: calibrated weights need sums over all rows of all columns; use Session.release.")
-        average = _exact(statistic) / query.weight(self.n)
+        average = exact(statistic) / query.weight(self.n)
         return self.answers([average])[0]
 
     @property
@@ -158,7 +143,7 @@ class Plan(FrozenModel):
 
     def weighted(self, rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]) -> tuple[float, ...] | None:
         """One answer a query, from sums over the sensitive columns and then the released ones; None: the weights failed."""
-        self._require_certified()
+        require_certified(self)
         columns = [(part.column, part.fill, part.clip) for part in self.columns]
         found = weighted_averages(self.weights, columns, rows, sums, products)
         return None if found is None else self._weighed(found)
@@ -186,7 +171,7 @@ class Plan(FrozenModel):
 
         The averages of `read_columns` come last.
         """
-        self._require_certified()
+        require_certified(self)
         if self.weights is not None:
             raise CertificateError("plan: averages alone are not what its certificate counted on. Nothing was released.")
         if len(counts) != len(self.categories):
@@ -196,7 +181,7 @@ class Plan(FrozenModel):
             raise CertificateError(f"plan: needs {wanted} averages. Got {len(averages)}.")
         if self.view is not None or not all(query.plain for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
-        moved = [_clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
+        moved = [clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
         if isinstance(self.certificate.evidence, QuantileClipEvidence):
             read = dict(zip(self.read_columns, averages[len(self.columns) :], strict=True))
             return self._weighed({self.columns[0].column: quantile_clipped(self.certificate.evidence, moved[0], read)})
@@ -210,11 +195,11 @@ class Plan(FrozenModel):
         extra = equalising_noise(evidence, self._sides(counts))
         moved = [average + noise for average, noise in zip(moved, extra, strict=True)] if extra else moved
         secret = secret_scale(evidence, self._sides(counts))
-        noisy = {
-            part.column: _noisy(part, average, secret, grid_of(evidence), exact=isinstance(evidence, QuiltEvidence))
+        drawn = {
+            part.column: noisy(part, average, secret, grid_of(evidence), as_it_is=isinstance(evidence, QuiltEvidence))
             for part, average in zip(self.columns, moved, strict=True)
         }
-        return self._weighed(noisy)
+        return self._weighed(drawn)
 
     def _weighed(self, noisy: Mapping[str, Fraction]) -> tuple[float, ...]:
         """The answers, from the released average of each column."""
@@ -236,7 +221,7 @@ class Plan(FrozenModel):
     def _randomised_tally(self, tally: Tally, query: Query, statistic: Fraction) -> float:
         if tally.histogram or tally.noise == "kernel":
             raise UsageError("statistic: a histogram or a kernel needs the table's counts; use Session.release.")
-        self._require_certified()
+        require_certified(self)
         return tally.answer(query, self.n, tally.noisy_total(tally.steps_of(query, self.n, statistic)))
 
     def tallied(self, counts: Sequence[int], categories: Sequence[int]) -> tuple[tuple[float, ...], ...]:
@@ -244,7 +229,7 @@ class Plan(FrozenModel):
 
         `categories` are the counts of the sensitive column's categories: secret, and looked at by a kernel alone.
         """
-        self._require_certified()
+        require_certified(self)
         if self.tally is None or len(counts) != len(self.tally.cells) or len(categories) != len(self.tally.categories):
             raise CertificateError("plan: needs the counts of its tally's cells and categories.")
         released = self.tally.released(counts, categories, self.certificate)
@@ -255,36 +240,7 @@ class Plan(FrozenModel):
 
     def verify(self) -> None:
         """Recompute the promise; `CertificateError` unless it holds and covers what the plan draws."""
-        self._require_certified()
-
-    def _require_certified(self) -> None:
-        """The certificate must hold, and the noise drawn must be the noise it counted on."""
-        self.certificate.verify()
-        same = (self.epsilon, self.delta) == (self.certificate.epsilon, self.certificate.delta)
-        covered = [
-            part.centre is not None or self.certificate.covers(part.column, part.noise.kind, _own_scale(part))
-            for part in self.columns
-        ]
-        evidence, rows = self.certificate.evidence, self.certificate.individuals
-        if self.tally is not None:
-            covered.append(self.tally.covered_by(self.certificate, self.n))
-        vectors = GaussianEvidence | GroupVectorEvidence | GroupVectorTransportEvidence | TransportEvidence
-        common = evidence.factor if isinstance(evidence, vectors) else ()
-        covered.append(self.factor == common)
-        counted = GroupEvidence | GroupVectorEvidence | GroupTransportEvidence | GroupVectorTransportEvidence
-        covered.append(bool(self.categories) == isinstance(evidence, counted))
-        if self.clamp is not None or self.factor:  # rows of slopes and of the factor belong to columns by their order
-            covered.append([part.column for part in self.columns] == list(getattr(evidence, "columns", ())))
-        if isinstance(evidence, QuantileClipEvidence):
-            covered.append(evidence.n == self.n and len(self.columns) == 1 and self.columns[0].clip is None)
-        for part in self.columns:
-            covered.append(part.noise.kind != "laplace" or part.clip is not None)
-            covered.append(_clipped_enough(part, evidence))
-            if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
-                wanted = 0.0 if rows is None else next((t.scale for t in rows.terms if t.column == part.column), math.nan)
-                covered.append(part.noise.individuals == wanted)
-        if not (same and all(covered)):
-            raise CertificateError("plan: must promise and draw what its certificate counted on. Nothing was released.")
+        require_certified(self)
 
     def spread_of(self, query: Query) -> Reach:
         """The law of an answer around the table's own value."""
@@ -365,53 +321,6 @@ class Plan(FrozenModel):
             lines.append(f"{query.text}: {noise.kind} noise {noise.scale:.6g}, expected error {expected}")
         lines += [str(self.guarantee), str(self.certificate), *(f"note: {note}" for note in self.remarks)]
         return "\n".join([*lines, *(f"warning: {line}" for line in self.warnings)])
-
-
-def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:
-    """Whether rows are clipped at least as tightly as the noise was scaled for."""
-    if part.clip is None:
-        return True
-    widths: list[float] = []
-    if isinstance(evidence, LaplaceEvidence):
-        widths = [term.sensitivity for term in evidence.terms if term.column == part.column]
-    elif isinstance(evidence, QuiltEvidence):
-        widths = [term.sensitivity for term in evidence.terms if term.name == part.column and term.sensitivity is not None]
-    width = Fraction(part.clip[1]) - Fraction(part.clip[0])
-    return all(width <= Fraction(allowed) * (1 + Fraction(1, 10**12)) for allowed in widths)
-
-
-def _exact(statistic: float | Fraction) -> Fraction:
-    if isinstance(statistic, float) and not math.isfinite(statistic):
-        raise UsageError("statistic: must be finite.")
-    return Fraction(statistic)
-
-
-def _own_scale(part: ColumnPlan) -> float:
-    return part.independent if part.noise.kind == "gaussian" else part.noise.scale
-
-
-def _clipped(part: ColumnPlan, average: Fraction) -> Fraction:
-    """The engine clips rows; this keeps rounding from taking the average out of its bounds."""
-    if part.clip is None:
-        return average
-    return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
-
-
-def _noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None, *, exact: bool) -> Fraction:
-    """`exact`: the certificate's evidence can cover an average as it is, and was asked whether it does."""
-    if part.centre is not None:
-        return Fraction(part.centre)
-    if secret is not None and step is not None:
-        noisy = add_gaussian_on(average, secret, step)
-    elif part.noise.kind == "gaussian":
-        noisy = add_gaussian(average, part.independent)
-    elif part.noise.kind == "laplace":
-        noisy = add_laplace(average, part.noise.scale)
-    elif exact and part.noise.kind == "none":
-        noisy = average
-    else:
-        raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
-    return add_laplace(noisy, part.noise.individuals) if part.noise.individuals else noisy
 
 
 __all__ = ["ColumnPlan", "Plan"]

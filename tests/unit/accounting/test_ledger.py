@@ -21,8 +21,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.accounting import ledger as module
-from attrpriv.accounting.ledger import SCHEMA_VERSION, Entry, Ledger, canonical_json
+from attrpriv.accounting import chain, sql_rows, storage
+from attrpriv.accounting import storage_sqlite as module
+from attrpriv.accounting.chain import Entry, canonical_json
+from attrpriv.accounting.history import WINDOW, History, Rows
+from attrpriv.accounting.ledger import AnsweredError, Ledger
+from attrpriv.accounting.rules import one_release_or_one_view
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 
 SECRET = 4711.25
@@ -59,13 +63,24 @@ KEY = "5eed" * 16
 STATE: dict[str, Any] = {"key": KEY, "thresholds": ["4711" * 16], "fingerprint": "0815"}
 VIEW: dict[str, Any] = {**RELEASE, "kind": "view", "plan": {"cells": []}, "answers": [], "state": STATE}
 ANSWER: dict[str, Any] = {**RELEASE, "kind": "answer"}
+# A release that can be told again.
+ASKED: dict[str, Any] = {**RELEASE, "plan": [{"query": "avg(weight)", "n": 400}], "details": {"columns": []}}
 
 
-def insert(path: Path, **contents: Any) -> Entry:
+def insert(path: Path, state: Any = None, **contents: Any) -> Entry:
     """What another process does, without the turns that threads of this one take."""
-    made = module._contents(**{"kind": "release", **contents})
+    said = chain.contents(**{"kind": "release", **contents})
+    made: list[Entry] = []
+
+    def add(rows: Rows | None) -> tuple[chain.Row, str | None]:
+        history = History(rows)
+        one_release_or_one_view("rival", said["kind"])(history)
+        made.append(chain.next_entry(said, None, history.head))
+        return chain.row_of(made[0]), None if state is None else canonical_json(state)
+
     with open(path, "rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        return module._insert(connection, path, file.fileno(), made, None)
+        module._insert(connection, path, "rival", file.fileno(), add)
+    return made[0]
 
 
 def edit(path: Path, *statements: str) -> None:
@@ -144,7 +159,37 @@ def test_the_order_on_disk_is_sync_lock_check_write_commit(path: Path, monkeypat
     verbs = [statement.split()[0] for statement in statements]
     assert statements[:2] == ["PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE"]
     assert verbs.index("SELECT") < verbs.index("CREATE") < verbs.index("INSERT") < verbs.index("COMMIT")
-    assert verbs[-1] == "COMMIT"
+    assert verbs.count("COMMIT") == 1
+    assert statements[-1] == "PRAGMA journal_mode = WAL"
+
+
+def test_from_the_second_entry_on_it_is_a_log_that_every_commit_syncs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger(path).commit(**VIEW)
+    seen: list[Any] = []
+
+    def note(connection: sqlite3.Connection) -> None:
+        def traced(statement: str) -> None:
+            if statement == "COMMIT":
+                seen.append(connection.execute("PRAGMA synchronous").fetchone())
+
+        connection.set_trace_callback(traced)
+        seen.append(connection.execute("PRAGMA journal_mode").fetchone())
+
+    with_connection(monkeypatch, note)
+    Ledger(path).commit(**ANSWER)
+    assert seen == [("wal",), (3,)]  # 3 is EXTRA
+    assert files(path) == [path.name]
+
+
+def test_a_file_that_cannot_have_a_log_keeps_its_journal(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_log(connection: sqlite3.Connection) -> None:
+        connection.set_authorizer(lambda action, name, value, *_: int((name, value) == ("journal_mode", "WAL")))
+
+    with_connection(monkeypatch, no_log)
+    Ledger(path).commit(**VIEW)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert len(Ledger(path).entries()) == 1
 
 
 # A view and its answers.
@@ -192,9 +237,7 @@ def test_of_two_views_the_first_one_stays(path: Path, monkeypatch: pytest.Monkey
     """Another process drew while this one did: its rows must not be handed out."""
 
     def overtake(connection: sqlite3.Connection) -> None:
-        made = module._contents(**{name: value for name, value in VIEW.items() if name != "state"})
-        with open(path, "rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as rival:
-            module._insert(rival, path, file.fileno(), made, {**STATE, "key": "other"})
+        insert(path, **{**VIEW, "state": {**STATE, "key": "other"}})
 
     with_connection(monkeypatch, overtake)
     with fails(RefusedError, "never drawn again"):
@@ -278,9 +321,18 @@ def test_the_digest_covers_every_other_field(path: Path) -> None:
     assert entry.digest == hashlib.sha256(text.encode()).hexdigest()
 
 
+def test_the_digest_covers_the_optional_fields_where_they_are_there(path: Path) -> None:
+    entry = Ledger(path).commit(**RELEASE, details={"b": 1}, allowed=lambda history: {"left": len(history)})
+    covered = {**RELEASE, "kind": "release", "number": 1, "previous": "0" * 64, "details": {"b": 1}, "account": {"left": 0}}
+    text = json.dumps(covered, sort_keys=True, separators=(",", ":"))
+    assert entry.digest == hashlib.sha256(text.encode()).hexdigest()
+    assert Ledger(path).entries() == (entry,)
+
+
 def test_an_entry_survives_json(path: Path) -> None:
     entry = Ledger(path).commit(**RELEASE)
-    assert list(entry.to_json()) == ["number", "kind", "time", "policy_digest", "plan", "answers", "previous", "digest"]
+    named = ["number", "kind", "time", "policy_digest", "plan", "answers", "previous", "digest", "details", "account"]
+    assert list(entry.to_json()) == named
     assert Entry(**json.loads(json.dumps(entry.to_json(), allow_nan=False))) == entry
 
 
@@ -301,7 +353,7 @@ JSON = st.recursive(
 @settings(deadline=None)
 @given(JSON)
 def test_json_values_are_kept_as_they_are(value: Any) -> None:
-    assert module._json_value("plan", value) == value
+    assert chain.json_value("plan", value) == value
     assert canonical_json(json.loads(canonical_json(value))) == canonical_json(value)
 
 
@@ -338,6 +390,257 @@ def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> N
     assert files(path) == []
 
 
+# One question, one answer.
+
+
+def test_the_same_question_is_not_answered_twice(path: Path) -> None:
+    entry = Ledger(path).commit(**ASKED)
+    assert entry.question is not None
+    before = path.read_bytes()
+    with pytest.raises(AnsweredError) as caught:
+        Ledger(path).commit(**{**ASKED, "answers": [1.0], "time": "later"}, allowed=lambda history: None)
+    assert (caught.value.entry, caught.value.head) == (entry, entry.digest)
+    assert path.read_bytes() == before
+    found = Ledger(path).answered(entry.question)
+    assert found is not None
+    assert found.entry == entry
+    assert Ledger(path).answered("0" * 64) is None
+
+
+OTHER_QUESTIONS: dict[str, dict[str, Any]] = {
+    "another query": {**ASKED, "plan": [{"query": "avg(height)", "n": 400}]},
+    "one more": {**ASKED, "plan": [{"query": "avg(weight)", "n": 400}, {"query": "avg(height)", "n": 400}]},
+    "more rows": {**ASKED, "plan": [{"query": "avg(weight)", "n": 401}]},
+    "another policy": {**ASKED, "policy_digest": "cd" * 32},
+}
+
+
+@pytest.mark.parametrize("name", OTHER_QUESTIONS)
+def test_another_question_is_one(path: Path, name: str) -> None:
+    first = Ledger(path).commit(**ASKED)
+    with fails(RefusedError, "Got a second one."):
+        Ledger(path).commit(**OTHER_QUESTIONS[name])
+    second = Ledger(path).commit(**OTHER_QUESTIONS[name], allowed=lambda history: None)
+    assert second.question != first.question
+    assert Ledger(path).entries() == (first, second)
+
+
+def test_a_question_is_a_set_of_queries() -> None:
+    asked = chain.question_digest("ab", 10, ["avg(a)", "avg(b)"])
+    assert chain.question_digest("ab", 10, ["avg(b)", "avg(a)", "avg(b)"]) == asked
+    assert chain.question_digest("ab", 10, ["avg(b), avg(a)"]) != asked
+
+
+def test_a_failure_is_an_answer_and_a_view_is_none(path: Path) -> None:
+    failure = Ledger(path).commit(**{**ASKED, "kind": "failure", "answers": []})
+    assert failure.question is not None
+    assert chain.next_entry(chain.contents(**{**ASKED, "kind": "answer"}), None, None).question is None
+    assert chain.next_entry(chain.contents(**{**RELEASE, "kind": "release"}), None, None).question is None
+
+
+# The accountant.
+
+
+def test_an_accountant_decides_and_keeps_its_account(path: Path) -> None:
+    """A budget of three: each entry says how much is left, and the fourth is refused."""
+
+    def budget(history: History) -> dict[str, int]:
+        left = 3 if history.head is None else history.head.account["left"]
+        if left == 0:
+            raise RefusedError("spent")
+        return {"left": left - 1}
+
+    for _ in range(3):
+        Ledger(path).commit(**RELEASE, allowed=budget)
+    with fails(RefusedError, "^spent$"):
+        Ledger(path).commit(**RELEASE, allowed=budget)
+    assert [entry.account for entry in Ledger(path).entries()] == [{"left": 2}, {"left": 1}, {"left": 0}]
+
+
+def test_the_accountant_is_asked_inside_the_transaction(path: Path) -> None:
+    """While it decides, nobody else can write."""
+    Ledger(path).commit(**RELEASE)
+    tried: list[str] = []
+
+    def decide(history: History) -> None:
+        with closing(sqlite3.connect(path, timeout=0)) as rival:
+            try:
+                rival.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                tried.append(str(error))
+
+    Ledger(path).commit(**RELEASE, allowed=decide)
+    assert tried == ["database is locked"]
+
+
+def test_an_accountant_that_fails_leaves_nothing(path: Path) -> None:
+    def broken(history: History) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Ledger(path).commit(**RELEASE, allowed=broken)
+    assert files(path) == []
+
+
+# Many entries: what is checked when.
+
+
+def many(path: Path, count: int) -> tuple[Entry, ...]:
+    """A ledger of so many entries, written at once."""
+    made: list[Entry] = []
+
+    def add(rows: Rows | None) -> tuple[chain.Row, None]:
+        head = History(rows).head
+        for k in range(2, count + 1):
+            contents = {**ASKED, "kind": "release", "plan": [{"query": "avg(weight)", "n": 400 + k}], "answers": [k]}
+            made.append(chain.next_entry(chain.contents(**contents), None, head))
+            head = made[-1]
+            if k < count:
+                assert isinstance(rows, sql_rows.SqlRows)
+                rows.insert(chain.row_of(head))
+        return chain.row_of(made[-1]), None
+
+    first = Ledger(path).commit(**ASKED)
+    Ledger(path)._storage.write(add)
+    return (first, *made)
+
+
+EDITS = {
+    "an answer": "UPDATE entries SET answers = '[0]' WHERE number = {k}",
+    "an answer with its digest": f"UPDATE entries SET answers = '[0]', digest = '{'1' * 64}' WHERE number = {{k}}",
+    "an entry gone": "DELETE FROM entries WHERE number = {k}",
+    "a link": f"UPDATE entries SET previous = '{'1' * 64}' WHERE number = {{k}}",
+    "two entries swapped": "UPDATE entries SET number = -1 WHERE number = {k}; "
+    "UPDATE entries SET number = {k} WHERE number = {k} + 1; UPDATE entries SET number = {k} + 1 WHERE number = -1",
+}
+
+
+@pytest.mark.parametrize("edited", EDITS)
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_a_short_ledger_is_checked_whole_whenever_it_is_used(path: Path, edited: str, k: int) -> None:
+    many(path, 5)
+    edit(path, *EDITS[edited].format(k=k).split("; "))
+    for use in (Ledger(path).first, Ledger(path).entries, lambda: Ledger(path).commit(**RELEASE, allowed=lambda history: None)):
+        with fails(RefusedError, "was changed"):
+            use()
+
+
+@pytest.mark.parametrize("edited", EDITS)
+def test_an_edit_far_back_in_a_long_ledger_is_found_when_it_is_read(path: Path, edited: str) -> None:
+    entries = many(path, WINDOW + 20)
+    edit(path, *EDITS[edited].format(k=10).split("; "))
+    with fails(RefusedError, "was changed"):
+        Ledger(path).entries()
+    with fails(RefusedError, "was changed"):
+        Ledger(path).verify()
+    with fails(RefusedError, "was changed"):
+        Ledger(path).look(lambda history: [history.entry(k) for k in (9, 10, 11)])
+    if "answer" in edited:
+        with fails(RefusedError, "was changed"):
+            Ledger(path).answered(str(entries[9].question))
+
+
+def test_a_long_ledger_is_not_read_whole_for_the_next_release(path: Path) -> None:
+    """What the documentation says: the entries that decide are checked, the others by `verify`."""
+    many(path, WINDOW + 20)
+    edit(path, EDITS["an answer"].format(k=10))
+    assert Ledger(path).first() is not None
+    Ledger(path).commit(**RELEASE, allowed=lambda history: None)
+
+
+def test_a_rewritten_digest_breaks_the_next_link(path: Path) -> None:
+    """Somebody who can hash: the entry is consistent in itself, and the one after it does not name it."""
+    entries = many(path, WINDOW + 20)
+    contents = {**entries[9].to_json(), "answers": [0], "digest": ""}
+    forged = chain.row_of(Entry(**{**contents, "digest": chain.digest_of(chain.row_of(Entry(**contents)))}))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM entries WHERE number = 10")
+        sql_rows._insert(lambda statement, values: connection.execute(statement, values).fetchall(), forged)
+    with fails(RefusedError, "was changed"):
+        Ledger(path).look(lambda history: history.entry(10))
+    with fails(RefusedError, "was changed"):
+        Ledger(path).answered(str(entries[9].question))
+
+
+def test_a_cut_end_is_found_by_a_digest_that_was_kept(path: Path) -> None:
+    entries = many(path, 5)
+    whole = Ledger(path).verify(entries[4].digest)
+    assert (whole.entries, whole.head, whole.kept) == (5, entries[4].digest, 5)
+    edit(path, "DELETE FROM entries WHERE number > 3")
+    assert Ledger(path).verify().head == entries[2].digest, "without a digest nothing shows"
+    assert Ledger(path).verify(entries[1].digest).kept == 2
+    with fails(RefusedError, "must hold the entry of the digest that you kept. Got one without it: its end was cut off"):
+        Ledger(path).verify(entries[4].digest)
+    for digest in ("", entries[2].digest[:16], entries[2].digest.upper()):
+        with fails(UsageError, "^head: must be a whole digest"):
+            Ledger(path).verify(digest)
+
+
+def test_an_empty_ledger_verifies_unless_a_digest_was_kept(path: Path) -> None:
+    assert Ledger(path).verify().to_json() == {"schema_version": 1, "entries": 0, "head": None, "kept": None}
+    with fails(RefusedError, "cut off"):
+        Ledger(path).verify("ab" * 32)
+
+
+# The first version.
+
+V1 = (
+    "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE secret_state (key TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
+    "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)",
+    "INSERT INTO meta VALUES ('format', 'attrpriv ledger'), ('schema_version', '1')",
+)
+
+
+def first_version(path: Path, *contents: dict[str, Any]) -> list[str]:
+    """A ledger as the first version wrote it, and its digests, computed as that version did."""
+    edit(path, *V1)
+    previous, digests = "0" * 64, []
+    for number, one in enumerate(contents, 1):
+        said = {"kind": "release", **one, "number": number, "previous": previous}
+        state = said.pop("state", None)
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+        previous = hashlib.sha256(text.encode()).hexdigest()
+        digests.append(previous)
+        values = [json.dumps(said[k], sort_keys=True, separators=(",", ":")) for k in ("plan", "answers")]
+        row = [number, said["kind"], said["time"], said["policy_digest"], *values, said["previous"], previous]
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            if state is not None:
+                connection.execute("INSERT INTO secret_state VALUES ('view', ?)", [json.dumps(state)])
+    return digests
+
+
+def test_a_ledger_of_the_first_version_is_read_as_it_is(path: Path) -> None:
+    (digest,) = first_version(path, RELEASE)
+    before = path.read_bytes()
+    (entry,) = Ledger(path).entries()
+    assert (entry.digest, entry.answers, entry.details, entry.question) == (digest, [SECRET], None, None)
+    with fails(RefusedError, "Got a second one"):
+        Ledger(path).commit(**ASKED)
+    assert Ledger(path).answered("ab" * 32) is None
+    assert path.read_bytes() == before
+
+
+def test_a_ledger_of_the_first_version_is_continued(path: Path) -> None:
+    digests = first_version(path, VIEW, ANSWER)
+    third = Ledger(path).commit(**ANSWER, details={"x": 1})
+    assert [entry.digest for entry in Ledger(path).entries()] == [*digests, third.digest]
+    assert third.previous == digests[1]
+    assert Ledger(path).view_state() == STATE
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() == ("2",)
+
+
+def test_an_edit_of_the_first_version_is_found(path: Path) -> None:
+    first_version(path, VIEW, ANSWER)
+    edit(path, "UPDATE entries SET time = 'x' WHERE number = 1")
+    for use in (Ledger(path).entries, lambda: Ledger(path).commit(**ANSWER)):
+        with fails(RefusedError, "was changed"):
+            use()
+
+
 # Edited ledgers and other files.
 
 
@@ -359,12 +662,17 @@ def test_time_and_digest_are_short_words(path: Path, name: str, value: Any) -> N
         f"UPDATE entries SET previous = '{'1' * 64}'",
         f"UPDATE entries SET digest = '{'1' * 64}'",
         "UPDATE entries SET number = 2",
-        "INSERT INTO entries SELECT 2, kind, time, policy_digest, plan, answers, digest, digest FROM entries",
+        "UPDATE entries SET details = '{}'",
+        "UPDATE entries SET account = '{}'",
+        "UPDATE entries SET question = 'another'",
+        "UPDATE entries SET question = NULL",
+        "INSERT INTO entries SELECT 2, kind, time, policy_digest, plan, answers, digest, digest, details, account, NULL "
+        "FROM entries",
         "DELETE FROM entries",
     ],
 )
 def test_a_changed_entry_is_found(path: Path, statement: str) -> None:
-    Ledger(path).commit(**RELEASE)
+    Ledger(path).commit(**ASKED)
     edit(path, statement)
     for use in (Ledger(path).entries, lambda: Ledger(path).refuse("release"), lambda: Ledger(path).commit(**RELEASE)):
         with fails(RefusedError, "must be as attrpriv wrote it. Got one that was changed or damaged."):
@@ -372,12 +680,7 @@ def test_a_changed_entry_is_found(path: Path, statement: str) -> None:
 
 
 def test_a_whole_chain_is_read_and_a_cut_one_refused(path: Path) -> None:
-    """A later version may write several entries under the same schema; this one reads them and checks their links."""
-    first = Ledger(path).commit(**RELEASE)
-    contents = {**first.to_json(), "number": 2, "previous": first.digest}
-    second = Entry(**{**contents, "digest": module._digest(contents)})
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", module._to_row(second))
+    first, second = (Ledger(path).commit(**RELEASE, allowed=lambda history: None) for _ in range(2))
     assert Ledger(path).entries() == (first, second)
     edit(path, "DELETE FROM entries WHERE number = 1")
     with fails(RefusedError, "was changed"):
@@ -403,7 +706,7 @@ NO_LEDGER = {
     "short text": lambda path: path.write_text("no"),
     "another database": other_database("CREATE TABLE students (weight REAL)"),
     "only one table": other_database("CREATE TABLE meta (key TEXT, value TEXT)"),
-    "without secret state": other_database(*(statement for statement in module._SCHEMA if "secret_state" not in statement)),
+    "without secret state": other_database("CREATE TABLE meta (key TEXT, value TEXT)", "CREATE TABLE entries (y TEXT)"),
     "other columns": other_database("CREATE TABLE meta (x TEXT)", "CREATE TABLE entries (y TEXT)", STATE_TABLE),
     "no format": other_database("CREATE TABLE meta (key TEXT, value TEXT)", "CREATE TABLE entries (y TEXT)", STATE_TABLE),
     "another format": other_database(
@@ -432,13 +735,13 @@ def test_another_file_is_refused_and_left_alone(path: Path, name: str) -> None:
     assert files(path) == [path.name]
 
 
-@pytest.mark.parametrize("version", [SCHEMA_VERSION + 1, 0, 10**30])
+@pytest.mark.parametrize("version", [sql_rows.SCHEMA_VERSION + 1, 0, 10**30])
 def test_another_schema_version_is_refused_and_left_alone(path: Path, version: int) -> None:
     Ledger(path).commit(**RELEASE)
     edit(path, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'", "DELETE FROM entries")
     before = path.read_bytes()
     for use in (Ledger(path).entries, lambda: Ledger(path).commit(**RELEASE)):
-        with fails(UsageError, f"must have schema version 1. Got {str(version)[:9]}. Use the version of attrpriv"):
+        with fails(UsageError, f"must have schema version 2. Got {str(version)[:9]}. Use the version of attrpriv"):
             use()
     assert path.read_bytes() == before
 
@@ -450,14 +753,14 @@ def with_connection(
     monkeypatch: pytest.MonkeyPatch,
     prepare: Callable[[sqlite3.Connection], object],
     *,
-    mode: Literal["ro", "rw"] = "rw",
+    mode: Literal["write", "frozen"] = "write",
 ) -> None:
-    """Let the first connection that may write be prepared (or opened) differently; later ones are as usual."""
+    """Let the first connection for writing be prepared (or opened) differently; later ones are as usual."""
     usual = module._open
     done: list[bool] = []
 
-    def prepared(path: Path, asked: Literal["ro", "rw"]) -> sqlite3.Connection:
-        if asked == "ro" or done:
+    def prepared(path: Path, asked: Literal["read", "write", "frozen"]) -> sqlite3.Connection:
+        if asked != "write" or done:
             return usual(path, asked)
         done.append(True)
         connection = usual(path, mode)
@@ -517,7 +820,7 @@ def test_a_full_disk_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_connection_that_cannot_write_leaves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with_connection(monkeypatch, lambda connection: None, mode="ro")
+    with_connection(monkeypatch, lambda connection: None, mode="frozen")
     with fails(UsageError, "must be a file that can be read and written"):
         Ledger(path).commit(**RELEASE)
     assert files(path) == []
@@ -558,7 +861,7 @@ def test_a_failure_never_removes_what_another_process_wrote(path: Path, monkeypa
 
 
 def test_a_failure_leaves_a_file_that_another_process_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(storage, "BUSY_SECONDS", 0.05)
     rivals: list[sqlite3.Connection] = []
 
     def block(connection: sqlite3.Connection) -> None:
@@ -594,7 +897,8 @@ def test_a_commit_into_a_file_without_a_name_fails(path: Path, monkeypatch: pyte
 CHILD = """
 import os, signal, sqlite3, sys
 from pathlib import Path
-from attrpriv.accounting import ledger as module
+from attrpriv.accounting import storage_sqlite as module
+from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import RefusedError
 
 def die(*_):
@@ -624,7 +928,7 @@ class Deadly(sqlite3.Connection):
         return die() if sql == "COMMIT" else super().execute(sql, *arguments)
 
 module._open = lambda path, mode: sqlite3.connect(path, factory=Deadly, isolation_level=None)
-module.Ledger(Path(sys.argv[1])).commit(**release)
+Ledger(Path(sys.argv[1])).commit(**release)
 """,
         path,
     )
@@ -635,7 +939,7 @@ module.Ledger(Path(sys.argv[1])).commit(**release)
 
 
 def test_killed_after_commit_the_entry_is_there(path: Path) -> None:
-    killed("module.Ledger(Path(sys.argv[1])).commit(**release)\ndie()", path)
+    killed("Ledger(Path(sys.argv[1])).commit(**release)\ndie()", path)
     assert [entry.time for entry in Ledger(path).entries()] == ["now"]
     with fails(RefusedError, "Got a second one"):
         Ledger(path).commit(**RELEASE)
@@ -647,9 +951,8 @@ def test_a_half_written_commit_is_undone(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(running, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 2")
         connection.execute("BEGIN IMMEDIATE")
-        for statement in module._SCHEMA:
-            connection.execute(statement)
-        connection.execute("INSERT INTO entries VALUES (1, 'k', 'a', 'b', ?, 'd', 'e', 'f')", ["x" * 1_000_000])
+        connection.execute("CREATE TABLE entries (plan TEXT)")
+        connection.execute("INSERT INTO entries VALUES (?)", ["x" * 1_000_000])
         shutil.copy(running, path)
         shutil.copy(f"{running}-journal", f"{path}-journal")
     assert path.stat().st_size > 100_000, "pages were written before the commit"
@@ -665,7 +968,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for name in sys.argv[2:]:
     try:
-        module.Ledger(Path(sys.argv[1]) / name).commit(**release)
+        Ledger(Path(sys.argv[1]) / name).commit(**release)
         print("won", name)
     except RefusedError as error:
         print("lost" if "Got a second one" in str(error) else error, name)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from attrpriv.calibration import gaussian_mu
 from attrpriv.calibration.group_clamp import Moves
-from attrpriv.calibration.group_vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
+from attrpriv.calibration.group_vector_clamp import VectorClamp, beside, best_vector_clamp, beyond, clamped_vector_delta
 from attrpriv.calibration.groups_vector import equalise, equalising_covariance
 from attrpriv.divergences.coupled import Between
 from attrpriv.divergences.group_vector_clamp import Ball, runs_of
@@ -162,6 +162,17 @@ def test_what_is_not_covered_is_told_apart() -> None:
     for metric in (((1.0, 1.0), (1.0, 1.0)), ((math.nan, 0.0), (0.0, 1.0))):
         assert clamped_vector_delta(CASE, replace(way, metric=metric))(EPSILON) == 1.0
     assert clamped_vector_delta(CASE, replace(way, reach=math.nan))(EPSILON) == 1.0
+
+
+def test_a_centre_off_the_line_is_not_covered_where_covariances_differ() -> None:
+    """Then Y turns as the count grows, and a ball moves it in directions that were not tried."""
+    way, middle = WAYS["direct"], tuple(centre_of(CASE).tolist())
+    assert max(map(abs, beside(CASE, middle))) < 1e-15
+    on = clamped_vector_delta(CASE, way, None, 0.0, middle)(EPSILON)
+    assert on == pytest.approx(clamped_vector_delta(CASE, way)(EPSILON), rel=1e-6)
+    assert clamped_vector_delta(CASE, way, None, 0.0, (middle[0] + 0.5, middle[1]))(EPSILON) == 1.0
+    far = clamped_vector_delta(CASE, WAYS["equalised"], None, 0.0, (middle[0] + 0.5, middle[1]))(EPSILON)
+    assert far <= DELTA, "a ball may be anywhere where they do not"
 
 
 def test_every_distance_is_in_a_run() -> None:

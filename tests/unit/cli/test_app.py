@@ -284,7 +284,7 @@ def test_a_release_is_shown_and_recorded(here: Path) -> None:
     assert abs(float(shown[1]) - answer["value"]) < 0.05
     assert abs(float(shown[2]) - answer["interval"]["low"]) < 0.05
     assert abs(float(shown[4]) - answer["interval"]["high"]) < 0.05
-    assert f"recorded as entry 1, digest {entry.digest[:16]}, 2024-05-06T12:00:00+00:00\n" in said.out
+    assert f"recorded as entry 1, 2024-05-06T12:00:00+00:00\nhead digest {entry.digest}\n" in said.out
     assert "single persons are not protected" in said.out
 
 
@@ -293,14 +293,33 @@ def test_a_release_in_json_is_what_the_ledger_holds(here: Path) -> None:
     (entry,) = Ledger(here / "students.ledger").entries()
     assert told["answers"] == entry.answers
     assert told["plan"] == entry.plan
-    assert told["ledger"] == {"entry": 1, "time": "2024-05-06T12:00:00+00:00", "digest": entry.digest}
+    place = {"entry": 1, "time": "2024-05-06T12:00:00+00:00", "digest": entry.digest, "head": entry.digest, "recorded": False}
+    assert told["ledger"] == place
+
+
+def test_the_same_release_twice_is_one(here: Path) -> None:
+    first = Said("release", "students.yaml")
+    before = contents(here)
+    again = Said("release", "students.yaml")
+    assert (again.code, again.err) == (0, "")
+    new, old = again.out.splitlines(), first.out.splitlines()
+    assert [line for line in new if line not in old] == [
+        "this is the recorded answer of entry 1, 2024-05-06T12:00:00+00:00; nothing was drawn."
+    ]
+    assert new[-1] == old[-1]
+    told = Said("release", "students.yaml", "--json").json
+    (entry,) = Ledger(here / "students.ledger").entries()
+    assert told["answers"] == entry.answers
+    assert told["plan"] == entry.plan
+    assert told["ledger"]["recorded"] is True
+    assert contents(here) == before
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)])
 def test_a_second_release_is_refused(flags: tuple[str, ...], here: Path) -> None:
     assert Said("release", "students.yaml").code == 0
     before = contents(here)
-    for queries in ((), ("count(*)",), ("avg(income)",)):
+    for queries in (("count(*)",), ("avg(income)",), ("avg(weight)", "count(*)")):
         said = Said("release", "students.yaml", *queries, *flags)
         assert said.code == 3
         assert "allows one release call" in said.complaint
@@ -531,7 +550,8 @@ def test_the_demo_compares_and_releases(here: Path) -> None:
     assert "group differential privacy" in said.out
     assert "attrpriv: exact calibration" in said.out
     assert sorted(p.name for p in (here / "school").iterdir()) == ["students.ledger", "students.parquet", "students.yaml"]
-    assert Said("release", "school/students.yaml").code == 3
+    assert "this is the recorded answer of entry 1" in Said("release", "school/students.yaml").out
+    assert Said("release", "school/students.yaml", "count(*)").code == 3
     again = Said("demo", "--dir", "school")
     assert (again.code, again.complaint) == (2, "dir: must be a new directory that can be made. Got 'school'.")
 

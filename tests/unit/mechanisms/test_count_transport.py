@@ -15,7 +15,7 @@ import attrpriv as ap
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.framework import Secret
 from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import CountHybridEvidence, CountTransportEvidence
+from attrpriv.guarantee import CountHybridEvidence, CountTransportEvidence, KernelEvidence
 from attrpriv.mechanisms import Plan, plan, rank
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.counts import column, problem, smokers
@@ -73,14 +73,15 @@ def test_sums_of_few_values() -> None:
 
 def test_a_share_of_the_population() -> None:
     """Every count of the table is hidden, and so is what the counts are drawn with."""
-    secret = Parameter("share(smoker = 'yes')", between=(0.2, 0.8))
-    made = plan(problem(n=20, epsilon=0.2, secrets=(secret,)), "transport")
+    asked = problem(n=26, epsilon=0.2, secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.8)),))
+    made = plan(asked, "transport")
     evidence = made.certificate.evidence
     assert isinstance(evidence, CountTransportEvidence)
     assert evidence.transport.records.member[1] == (0.4, 0.4)  # given the row's own category, not mixed by a share
-    assert (evidence.pairs.low, evidence.pairs.high) == (0, 20)
+    assert (evidence.pairs.low, evidence.pairs.high) == (0, 26)
     assert "given its category, what a row adds does not depend on the population's share" in made.certificate.assumes
-    seen = plan(problem(n=20, epsilon=0.2, secrets=(secret,)), "optimal")
+    seen = plan(asked, "optimal")  # beyond 24 rows it sees the count alone
+    assert isinstance(seen.certificate.evidence, KernelEvidence)
     assert (made.error.mean_absolute or 0.0) < (seen.error.mean_absolute or 0.0)
 
 

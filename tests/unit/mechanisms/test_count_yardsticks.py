@@ -98,7 +98,10 @@ def test_the_constant_needs_a_prior_and_one_number() -> None:
 def test_auto_never_chooses_a_constant() -> None:
     """Intervals of probabilities: what reads the secret does not cover them for so many rows."""
     far = problem(
-        smokers((0.1, 0.11), (0.89, 0.9), prior=PRIOR), epsilon=0.01, n=100, secrets=(Secret("count(smoker = 'yes')", between=(0, 100)),)
+        smokers((0.1, 0.11), (0.89, 0.9), prior=PRIOR),
+        epsilon=0.01,
+        n=100,
+        secrets=(Secret("count(smoker = 'yes')", between=(0, 100)),),
     )
     ranking = rank(far)
     assert ranking.plans[0].mechanism == "constant"

@@ -98,13 +98,13 @@ def test_the_ledger_allows_no_second_direction(tmp_path: Path) -> None:
     """What keeps a fresh draw from being a second one. A ledger that allows more must keep the direction, secretly."""
     rng = np.random.default_rng(1)
     income = rng.normal(110_000, 30_000, 500)
-    data = pa.table({"income": income, "weight": 150 + rng.normal(0, 25, 500)})
+    data = pa.table({"income": income, "weight": 150 + rng.normal(0, 25, 500), "height": rng.normal(67, 4, 500)})
     asked = problem(n=500, delta=1e-3)
     policy = Policy(epsilon=1.0, delta=1e-3, protect=asked.secrets, assume=asked.theta, resolution={"weight": 0.001})
     with Session(data, policy, ledger=tmp_path / "a.ledger") as session:
         session.release("avg(weight)", mechanism="calibrated_weights")
         with pytest.raises(RefusedError, match="allows one release call"):
-            session.release("avg(weight)", mechanism="calibrated_weights")
+            session.release("avg(height)", mechanism="calibrated_weights")
 
 
 # -------------------------------------------------------------------------------------------------- no random part at all

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
+from attrpriv import record
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import AttrprivError, DataError, PolicyError, QueryError, RefusedError, UsageError
 from attrpriv.mechanisms import Plan
@@ -189,7 +190,9 @@ def test_a_release_and_its_interval(tmp_path: Path) -> None:
     assert written["answers"] == [
         {"query": "avg(weight)", "value": released.value, "interval": {"level": 0.95, "low": low, "high": high}}
     ]
-    assert written["ledger"] == {"entry": 1, "time": "2024-05-06T12:00:00+00:00", "digest": released.entry.digest}
+    digest = released.entry.digest
+    place = {"entry": 1, "time": "2024-05-06T12:00:00+00:00", "digest": digest, "head": digest, "recorded": False}
+    assert written["ledger"] == place
     (entry,) = Ledger(tmp_path / "x.ledger").entries()
     assert entry == released.entry
     assert entry.answers == written["answers"]
@@ -376,7 +379,7 @@ def test_a_second_release_is_refused_before_any_row_is_read(tmp_path: Path, scan
         session.release()
         first = ledger.read_bytes()
         with pytest.raises(RefusedError, match="allows one release call"):
-            session.release()
+            session.release("sum(weight)")
     with (
         ap.Session(students(seed=2), made(epsilon=0.5), ledger=ledger) as session,
         pytest.raises(RefusedError, match="allows one release call"),
@@ -384,6 +387,89 @@ def test_a_second_release_is_refused_before_any_row_is_read(tmp_path: Path, scan
         session.release("count(*)")
     assert len(scans) == 1
     assert ledger.read_bytes() == first
+
+
+def test_the_same_question_gets_the_recorded_answer(tmp_path: Path, scans: list[list[str]]) -> None:
+    """Bit by bit, at no cost, in another session, from other rows, with another mechanism or error named."""
+    ledger = tmp_path / "x.ledger"
+    policy = made(bounds={"weight": [60, 400]})
+    with ap.Session(students(), policy, ledger=ledger) as session:
+        first = session.release(["avg(weight)", "sum(weight)"])
+        again = [session.release(["avg(weight)", "sum(weight)"])]
+    before = ledger.read_bytes()
+    with ap.Session(students(seed=2), policy, ledger=ledger, clock=lambda: NOON) as session:
+        again.append(session.release(["AVG( weight )", "sum(weight)"], by="alpha95"))
+        again.append(session.release(["avg(weight), sum(weight)"], mechanism="group_dp"))
+        again.append(session.release(["avg(weight), sum(weight)"], error=1e-9))
+        turned = session.release(["sum(weight)", "avg(weight)"])
+    assert not first.recorded
+    for told in (*again, turned):
+        assert told.recorded
+        assert told.entry == first.entry
+        assert told.head == first.head == first.entry.digest
+        assert told.plan == first.plan
+    for told in again:
+        assert told.values == first.values
+        assert {**told.to_json()["ledger"], "recorded": False} == first.to_json()["ledger"]
+        assert told.to_json(0.99)["answers"] == first.to_json(0.99)["answers"]
+        assert told.to_json()["plan"] == first.to_json()["plan"]
+    assert turned.values == first.values[::-1]
+    assert [answer.query.text for answer in turned.answers] == ["sum(weight)", "avg(weight)"]
+    assert len(scans) == 1
+    assert ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("policy", "table", "queries", "mechanism"),
+    [
+        (made(), students(), "avg(weight), sum(weight)", "auto"),
+        (made(), students(), "sum(weight)", "auto"),
+        (made(epsilon=0.5), students(), "avg(weight)", "auto"),
+        (made(), students(rows=ROWS + 1), "avg(weight)", "auto"),
+        (made(), students(), "avg(weight)", "magic"),
+        (made(), students(), "avg(weight)", "subsample"),
+    ],
+    ids=["one more query", "another query", "another policy", "another number of rows", "no mechanism", "a view"],
+)
+def test_another_question_is_refused(policy: Any, table: Any, queries: str, mechanism: str, tmp_path: Path) -> None:
+    with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
+        session.release("avg(weight)")
+    with (
+        ap.Session(table, policy, ledger=tmp_path / "x.ledger") as session,
+        pytest.raises(ap.AttrprivError, match=r"allows one release call|mechanism|for a view|mixed|subsample"),
+    ):
+        session.release(queries, mechanism)
+
+
+def test_of_two_processes_with_one_question_the_slower_one_tells_the_faster_ones_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both looked before either had written; one value is recorded, and both show it."""
+    real, faster = Plan.answers, []
+
+    def answers(plan: Plan, *found: Any) -> Any:
+        drawn = real(plan, *found)
+        if not faster:
+            faster.append(None)
+            with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as rival:
+                faster[0] = rival.release()
+        return drawn
+
+    monkeypatch.setattr(Plan, "answers", answers)
+    with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
+        slower = session.release()
+        assert slower.recorded
+        assert slower.values == faster[0].values
+        assert len(session.recorded()) == 1
+
+
+def test_a_recorded_plan_of_another_version_is_pointed_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
+        session.release()
+        monkeypatch.setattr(record, "_SHARED", ("guarantee",))
+        with pytest.raises(RefusedError, match=r"^entry 1 holds the answer, by a plan of another version") as caught:
+            session.release()
+    assert caught.value.__context__ is None
 
 
 def test_no_value_exists_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -396,7 +482,7 @@ def test_no_value_exists_before_the_commit(tmp_path: Path, monkeypatch: pytest.M
 
     def commit(ledger: Ledger, **contents: Any) -> Any:
         order.append("commit")
-        assert not ledger.path.exists()
+        assert not Path(ledger.place).exists()
         return real_commit(ledger, **contents)
 
     monkeypatch.setattr(Plan, "answers", answers)
