@@ -141,8 +141,13 @@ def _entry(one: Measured) -> dict[str, Any]:
             }
             for row in one.rows
         },
-        "refused": one.refused,
+        "refused": {name: reason for name, reason in one.refused.items() if not _elsewhere(reason)},
     }
+
+
+def _elsewhere(reason: str) -> bool:
+    """Whether a mechanism is simply for other assumptions."""
+    return re.match(r"needs an? [\w ]+ assumption", reason) is not None
 
 
 def _short(value: float | None) -> float | None:
@@ -209,7 +214,7 @@ def _problem(axes: Axes, place: float, one: Measured) -> None:
 def _style(role: str) -> dict[str, Any]:
     """A ring for the optimum, which is often what is chosen too; a hollow mark for what reads no row."""
     _, colour, marker = STYLES[role]
-    size = {"auto": 5.5, "other": 7.0, "optimal": 9.5}.get(role, 4.8)
+    size = {"auto": 5.5, "other": 7.0, "optimal": 9.5, "paper": 6.5}.get(role, 4.8)
     filled = "white" if role in ("constant", "optimal") else colour
     return {"color": colour, "marker": marker, "markersize": size, "markerfacecolor": filled}
 

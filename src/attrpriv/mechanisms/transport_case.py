@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
@@ -53,7 +54,7 @@ class Told:
     wander: Matrix
     bias: Matrix
 
-    @property
+    @cached_property
     def moves(self) -> tuple[Moves, ...]:
         """What is taken back, and what is not, of each check's widest pair."""
         return tuple(check.moves(self.slopes.tolist()) for check in self.checks)

@@ -156,7 +156,7 @@ def spend(where: str, barrier: Barrier, queue: Any, number: int, of: int) -> Non
     done: list[tuple[int, float]] = []
     refused = 0
     while refused < 2:
-        question = draw.randrange(10**9) if draw.random() < 0.5 else draw.randrange(of)
+        question = draw.randrange(10**9) if draw.random() < 0.7 else draw.randrange(20)
         value = draw.random()
         try:
             entry = Ledger(where).commit(**release(question, value), allowed=budget(of))
@@ -170,7 +170,7 @@ def spend(where: str, barrier: Barrier, queue: Any, number: int, of: int) -> Non
 
 
 def test_eight_processes_cannot_spend_more_than_the_budget(place: Place) -> None:
-    of, context = 40, multiprocessing.get_context("spawn")
+    of, context = 200, multiprocessing.get_context("spawn")
     barrier, queue = context.Barrier(8), context.Queue()
     workers = [context.Process(target=spend, args=(place.place, barrier, queue, k, of)) for k in range(8)]
     for worker in workers:

@@ -1,0 +1,126 @@
+"""Releases that are killed at random moments lose nothing and show nothing that is not recorded; neither do full disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attrpriv.accounting.ledger import Ledger
+from tests.conftest import ROOT
+from tests.end_to_end.material import attrpriv, environment, school, write_table
+from tests.unit.accounting.places import KINDS, URL, Place
+
+ONCE = "import sys; sys.argv[0] = 'attrpriv'; from attrpriv.cli import main; main()"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("trials", [50, pytest.param(500, marks=pytest.mark.slow)])
+def test_killed_at_random_moments(kind: str, trials: int, tmp_path: Path) -> None:
+    if kind == "postgres" and URL is None:
+        pytest.skip("needs ATTRPRIV_TEST_POSTGRES")
+    write_table(tmp_path)
+    place = str(URL) if kind == "postgres" else str(tmp_path / "x")
+    command = [sys.executable, "-m", "tests.end_to_end.crash", str(tmp_path), place, str(trials), "1"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    for one in found["places"]:
+        Place(one).remove()
+    told: list[dict[str, bool]] = found["trials"]
+    killed = [one for one in told if one["killed"]]
+    assert len(told) == trials
+    # Not a formality: some were killed before the entry was there, some after, and hardly any got away.
+    assert len(killed) > trials / 2
+    assert sum(not one["recorded"] for one in killed) > trials / 20
+    assert sum(one["recorded"] for one in killed) > trials / 20
+
+
+def run(code: str, folder: Path, *arguments: str, size: int | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Run Python in a process of its own; no file may grow beyond `size` bytes."""
+
+    def limit() -> None:
+        if size is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, timeout=120, check=False, preexec_fn=limit
+    )
+
+
+@pytest.mark.parametrize("size", [0, 8192])
+def test_a_disk_without_room_releases_nothing(size: int, tmp_path: Path) -> None:
+    school(tmp_path)
+    done = run(ONCE, tmp_path, "release", "students.yaml", size=size)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"attrpriv: ledger 'students.ledger': must ")
+    assert done.stderr.count(b"\n") == 1
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["students.parquet", "students.yaml"]
+    assert attrpriv("release", "students.yaml", folder=tmp_path).returncode == 0
+
+
+def test_a_disk_without_room_for_another_entry_keeps_the_ledger(tmp_path: Path) -> None:
+    """The recorded answer is still told, and an entry that does not fit is not there."""
+    school(tmp_path)
+    ledger = Ledger(tmp_path / "students.ledger")
+    assert attrpriv("release", "students.yaml", folder=tmp_path).returncode == 0
+    before = ledger.entries()
+    size = (tmp_path / "students.ledger").stat().st_size
+    code = """
+from attrpriv.accounting.ledger import Ledger
+Ledger("students.ledger").commit(time="t", policy_digest="ab", plan={}, answers="x" * 100_000, allowed=lambda _: None)
+"""
+    done = run(code, tmp_path, size=size + 4096)
+    assert b"UsageError: ledger 'students.ledger': must " in done.stderr
+    assert ledger.entries() == before
+
+
+AUDITOR = """
+import os
+from attrpriv.accounting.ledger import Ledger
+from attrpriv.errors import UsageError
+
+ledger = Ledger("students.ledger")
+os.setuid(65534)
+print(ledger.verify().head)
+try:
+    ledger.commit(time="t", policy_digest="ab", plan={}, answers=[], allowed=lambda _: None)
+except UsageError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+def test_somebody_who_may_only_read_reads_everything_and_releases_nothing() -> None:
+    """An auditor: neither the file nor its directory can be written."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        school(folder)
+        assert attrpriv("release", "students.yaml", folder=folder).returncode == 0
+        (entry,) = Ledger(folder / "students.ledger").entries()
+        folder.chmod(0o755)
+        (folder / "students.ledger").chmod(0o644)
+        done = run(AUDITOR, folder)
+        assert sorted(one.name for one in folder.iterdir()) == ["students.ledger", "students.parquet", "students.yaml"]
+    head, refused = done.stdout.decode().splitlines()
+    assert head == entry.digest
+    assert "must be a file that can be read and written" in refused
+
+
+def test_the_check_after_a_crash_is_able_to_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A ledger that shows a value before it is recorded is caught by what `crash.trial` asserts."""
+    from tests.end_to_end import crash
+
+    answers: list[tuple[Any, bool, float]] = [({"value": 1.0, "digest": "ab", "recorded": False}, True, 0.0)]
+    monkeypatch.setattr(crash, "forked", lambda *_, **__: answers[0])
+    with pytest.raises(AssertionError):
+        crash.trial(tmp_path, str(tmp_path / "x.ledger"), random.Random(1), 0.0, 0.0)
