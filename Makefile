@@ -8,7 +8,7 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all lint format bench bench-utility build clean
+.PHONY: help setup demo test test-all test-postgres lint format bench bench-utility build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -24,6 +24,9 @@ test: $(VENV)/.dev  ## run the tests, except the slow ones
 
 test-all: $(VENV)/.dev  ## run all tests, the slow ones too
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+test-postgres: $(VENV)/.dev  ## run the ledger's tests on a private PostgreSQL server, where one is installed
+	$(BIN)/python scripts/with_postgres.py $(BIN)/python -m pytest -n 2 tests/unit/accounting tests/end_to_end/test_crash.py
 
 lint: $(VENV)/.dev  ## check style, formatting and types
 	$(BIN)/ruff check .

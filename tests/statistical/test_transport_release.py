@@ -26,7 +26,7 @@ from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Clamp, TransportEvidence
 from attrpriv.mechanisms import Plan, gaussian_transport
-from attrpriv.mechanisms.clamp import clamp_bits, clamped
+from attrpriv.mechanisms.clamp import clamped
 from attrpriv.noise import add_gaussian
 from attrpriv.queries.query import Query
 from tests.property.transport_twin import Array, Mixture, Release, World
@@ -93,16 +93,16 @@ def answered(found: Plan, drawn: list[dict[str, Fraction]]) -> Array:
     return np.array([found.answers([table[name] for name in names])[0] - MEAN["w"] for table in drawn])
 
 
-def moved(found: Plan, clamp: Clamp, drawn: list[dict[str, Fraction]]) -> Array:
-    """The same, without verifying the certificate for each table."""
-    scale, names = found.columns[0].independent, [read.column for read in clamp.reads]
-    bits = clamp_bits(clamp, [scale])
-    return np.array(
-        [
-            float(add_gaussian(clamped(clamp, [table["w"]], [table[name] for name in names], bits)[0], scale)) - MEAN["w"]
-            for table in drawn
-        ]
-    )
+def moved(found: Plan, clamp: Clamp, drawn: list[dict[str, Fraction]], seed: int) -> Array:
+    """The plan's own arithmetic with noise from numpy, for many tables; tests/statistical/test_noise_law.py has the samplers."""
+    rng = np.random.default_rng((seed, 1))
+    bare = clamp.model_copy(update={"reads": tuple(read.model_copy(update={"mask": 0.0}) for read in clamp.reads)})
+    masks = rng.normal(size=(len(drawn), len(clamp.reads))) * [read.mask for read in clamp.reads]
+    answers = []
+    for table, mask in zip(drawn, masks.tolist(), strict=True):
+        hidden = [table[read.column] + Fraction(x) for read, x in zip(clamp.reads, mask, strict=True)]
+        answers.append(float(clamped(bare, [table["w"]], hidden, 40)[0]) - MEAN["w"])
+    return np.array(answers) + rng.normal(0, found.columns[0].independent, len(drawn))
 
 
 def fits(answers: Array, law: Mixture) -> bool:
@@ -155,7 +155,7 @@ def test_200_000_tables_given_each_secret_of_a_pair(name: str) -> None:
     found, clamp = planned(*secrets)
     release = release_of(found, clamp)
     for seed, a in enumerate(pair):
-        answers = moved(found, clamp, tables(secret, a, 200_000, seed))
+        answers = moved(found, clamp, tables(secret, a, 200_000, seed), seed)
         assert fits(answers, WORLD.law(release, {secret: 1.0}, a))
         for mutant in mutants(release, a):
             assert not fits(answers, WORLD.law(mutant, {secret: 1.0}, a))
@@ -173,7 +173,7 @@ def test_the_error_is_as_predicted_within_two_percent(secrets: tuple[Secret, ...
     """200,000 tables: the rmse of such errors has a standard error below .3%, so 2% is over 6 of them."""
     found, clamp = planned(*secrets)
     drawn = populations(200_000, 7)
-    off = moved(found, clamp, drawn) - np.array([float(table["w"]) - MEAN["w"] for table in drawn])
+    off = moved(found, clamp, drawn, 7) - np.array([float(table["w"]) - MEAN["w"] for table in drawn])
     assert math.sqrt(np.mean(off**2)) == pytest.approx(found.error.rmse, rel=0.02)
     assert np.mean(np.abs(off)) == pytest.approx(found.error.mean_absolute, rel=0.02)
 
@@ -182,7 +182,7 @@ def test_the_error_is_as_predicted_within_two_percent(secrets: tuple[Secret, ...
 def test_intervals_hold_their_level(secrets: tuple[Secret, ...]) -> None:
     found, clamp = planned(*secrets)
     drawn = populations(4_000, 8)
-    off = np.abs(moved(found, clamp, drawn) - np.array([float(table["w"]) - MEAN["w"] for table in drawn]))
+    off = np.abs(moved(found, clamp, drawn, 7) - np.array([float(table["w"]) - MEAN["w"] for table in drawn]))
     inside = int((off <= found.spread_of(found.queries[0]).reach(0.9)).sum())
     assert float(binomtest(inside, len(drawn), 0.9).pvalue) > ALARM
 

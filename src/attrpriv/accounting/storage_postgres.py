@@ -97,6 +97,8 @@ class PostgresStorage:
         tables = {name for (name,) in found}
         if not tables:
             return None
+        if execute("SELECT has_schema_privilege(?, 'USAGE')", (self._schema,)) != [(True,)]:
+            raise PermissionError  # or its tables would seem not to be there
         if not tables >= TABLES:
             raise NoLedgerError
         return SqlRows(execute)
@@ -188,9 +190,7 @@ def _parts(url: str, table: str | None) -> tuple[str, str]:
     except ValueError:
         found = None
     if found is None:
-        raise UsageError(
-            "ledger: a database's URL must be postgresql://[user@]host[:port]/database[#name]. Got something else."
-        )
+        raise UsageError("ledger: a URL must be postgresql://[user@]host[:port]/database[#name]. Got something else.")
     if not _NAME.fullmatch(found[1]):
         raise UsageError(
             "ledger: in a database must have a name of at most 50 letters, digits, dots, dashes and underscores. Got none: add "
