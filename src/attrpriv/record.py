@@ -104,10 +104,13 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
     Returns the number of certificates; `CertificateError` names the first entry that is not proved.
     """
     proved: set[str] = set()
+    answered: set[str | None] = set()
     for number, entry in enumerate(entries):
         failure: AttrprivError
         try:
-            one_release_or_one_view(name, entry.kind)(Replayed(entries, number))
+            account = one_release_or_one_view(name, entry.kind)(Replayed(entries, number))
+            _require(account == entry.account and (entry.question is None or entry.question not in answered))
+            answered.add(entry.question)
             _prove(entry, proved)
             continue
         except AttrprivError as error:

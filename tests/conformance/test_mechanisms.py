@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
+from attrpriv.accounting.chain import contents, entry_of, next_entry, row_of
 from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
@@ -23,6 +24,7 @@ from attrpriv.guarantee import Certificate
 from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
 from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.queries.query import Query
+from attrpriv.record import details_of, recorded_plan
 
 MOMENTS: dict[str, Any] = {
     "mean": {"weight": 150.0, "height": 67.0, "income": 60_000.0},
@@ -313,6 +315,20 @@ def test_survives_json(name: str) -> None:
         assert Certificate.from_json(json.dumps(found.certificate.to_json(), allow_nan=False)) == found.certificate
         again.certificate.verify()
         assert str(found).startswith(f"{name}: ")
+
+
+def test_is_rebuilt_from_its_ledger_entry(name: str) -> None:
+    """A release that is told again has the plan it was made by, with the same intervals at every level."""
+    for found in plans(name).values():
+        if found.view is not None:
+            continue
+        told, details = found.entries(chosen=True), details_of(found)
+        said = contents(kind="release", time="now", policy_digest="abc", plan=told, answers=[], details=details)
+        again = recorded_plan(entry_of(row_of(next_entry(said, None, None))))
+        assert again == found
+        again.verify()
+        for query in found.queries:
+            assert again.spread_of(query).reach(0.9) == found.spread_of(query).reach(0.9)
 
 
 def test_prints_the_documented_entry(name: str) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from attrpriv.errors import PolicyError, UsageError
 from attrpriv.framework.bif import read_bif
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
+from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,18 @@ class Network(FrozenModel):
     """Columns in an order in which parents come before children."""
 
     nodes: FrozenMap[Node]
+
+    @field_validator("nodes")
+    @classmethod
+    def _parents_first(cls, nodes: Mapping[str, Node]) -> Mapping[str, Node]:
+        """The order of the nodes is kept where it is right; JSON with sorted keys, as a ledger keeps it, forgets it."""
+        left, done = dict(nodes), dict[str, Node]()
+        while left:
+            ready = next((name for name, node in left.items() if all(parent in done for parent in node.parents)), None)
+            if ready is None:
+                break  # a cycle, or a parent that is not there: refused below
+            done[ready] = left.pop(ready)
+        return FrozenDict({**done, **left})
 
     @model_validator(mode="after")
     def _consistent(self) -> Network:

@@ -63,7 +63,7 @@ class GroupTransportEvidence(Charged):
 
         def reached(epsilon: float) -> float:
             inner = self.inner(epsilon)
-            if inner is None or not isinstance(case, GroupCase):
+            if inner is None or not isinstance(case, GroupCase) or not self.check.readable:
                 return 1.0
             variance = self.scale**2 * _SQUARED
             close = clamped_group_delta_upper(case, self.reach, variance, inner, self.form, between, beyond)

@@ -43,6 +43,15 @@ class GroupCheck(FrozenModel):
             return 0.0
         return population_tail(self.case.n, *self.shares, self.case.low, self.case.high, self.case.apart)
 
+    @property
+    def readable(self) -> bool:
+        """Whether a release may depend on the table's counts.
+
+        For a share of the population not where rows are known: given their values, the categories of these rows depend on the
+        share by far more than a row's own chance does, so that neither `apart` nor the range bounds the counts.
+        """
+        return self.shares is None or not (isinstance(self.case, GroupCase) and self.case.known)
+
 
 class GroupEvidence(Charged):
     """Noise of one standard deviation on one average; equalised: what makes variances equal comes on top."""
@@ -60,7 +69,7 @@ class GroupEvidence(Charged):
         return self.charged(max(self._reached(check, inner) for check in self.checks), epsilon)
 
     def _reached(self, check: GroupCheck, epsilon: float) -> float:
-        if not isinstance(check.case, GroupCase):
+        if not isinstance(check.case, GroupCase) or not (self.form == "direct" or check.readable):
             return 1.0
         return group_delta_upper(check.case, self.scale**2 * _SQUARED, epsilon, self.form) + check.tail
 

@@ -23,7 +23,7 @@ from attrpriv.mechanisms.accuracy import Noise, gaussian_error, unaffected
 from attrpriv.mechanisms.budget import Budget, budget
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.weights_case import WeightsCase, read_on, regression, weights_case
+from attrpriv.mechanisms.weights_case import WeightsCase, read_on, regression, undeclared_spacing, weights_case
 from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.noise import granularity
 
@@ -169,10 +169,8 @@ def _assumptions(problem: Problem, case: WeightsCase) -> tuple[str, ...]:
             f"nearly all values of {column} lie on a spacing of at most {spacing:.4g}, and what {hidden} leaves open of a row "
             "has at least this standard deviation"
         )
-    for column in case.sensitive:
-        if problem.spacing(column)[0] is None:
-            sd = min(gaussian.sd_range(column)[0] for gaussian in case.theta)
-            lines.append(f"nearly all values of {column} lie on a spacing of at most {sd / 2:.4g}")
+    for column, covered in undeclared_spacing(problem, case.theta, case.sensitive).items():
+        lines.append(f"nearly all values of {column} lie on a spacing of at most {covered:.4g}")
     lines.append("weights are drawn once for a table and not kept: no second release may ever be drawn from it")
     return (*lines, "the adversary knows no row", *common_assumptions(problem))
 

@@ -54,21 +54,35 @@ def clamped(clamp: Clamp, averages: Sequence[Fraction], hidden: Sequence[Fractio
 
 def kept(clamp: Clamp, told: Sequence[Fraction]) -> list[Fraction]:
     """h(Y): what may still be seen of what the secrets tell."""
-    if clamp.period is None and len(told) == 1 and not clamp.metric:
+    if clamp.period is not None:
+        return _on_stairs(clamp, told)
+    if len(told) == 1 and not clamp.metric:
         reach = Fraction(clamp.reach)
         return [min(max(told[0], -reach), reach)]
     length = _length(clamp, told)
     if length == 0:
         return list(told)
-    left = Fraction(stair(clamp, length) if clamp.period is not None else min(length, clamp.reach))
+    left = Fraction(min(length, clamp.reach))
     return [y * left / Fraction(length) for y in told]
 
 
-def stair(clamp: Clamp, length: float) -> float:
+def _on_stairs(clamp: Clamp, told: Sequence[Fraction]) -> list[Fraction]:
+    """Along the one line that Y is on, in fractions: a rounded distance is worse the farther the centre is off."""
+    along = [Fraction(row[0]) for row in clamp.slopes] if len(told) > 1 else [Fraction(1)]
+    first = max(range(len(told)), key=lambda k: abs(along[k]))
+    if not along[first]:
+        return list(told)
+    unit = Fraction(_length(clamp, along))
+    place = told[first] / along[first] * unit
+    moved = (1 if place > 0 else -1) * stair(clamp, abs(place))
+    return [x / unit * moved for x in along]
+
+
+def stair(clamp: Clamp, length: Fraction) -> Fraction:
     """The place on the staircase of a point at this distance from the centre; odd, so that the side does not matter."""
-    period = clamp.period or math.inf
+    period, reach = Fraction(clamp.period or 1), Fraction(clamp.reach)
     steps = round(length / period)
-    return steps * min(2 * clamp.reach, period) + min(max(length - steps * period, -clamp.reach), clamp.reach)
+    return steps * min(2 * reach, period) + min(max(length - steps * period, -reach), reach)
 
 
 def _length(clamp: Clamp, told: Sequence[Fraction]) -> float:

@@ -28,7 +28,7 @@ from attrpriv.mechanisms.group_case import Recorded, categories_of, checks, clip
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.mechanisms.wording import common_assumptions, known_line, statement
 from attrpriv.noise import MOST_BITS, granularity
 
 _ROUND_UP = 1 + 1e-9
@@ -99,7 +99,8 @@ def _scalar(
     equalising = 0.0
     case = cases[0].case
     # A changed row changes the counts too, and with them the noise that equalises: that is not covered for single rows.
-    if len(cases) == 1 and isinstance(case, GroupCase) and case.sd_tolerance == 0 and problem.individuals is None:
+    covered = len(cases) == 1 and cases[0].readable and problem.individuals is None
+    if covered and isinstance(case, GroupCase) and case.sd_tolerance == 0:
         way = _noise_or_none(problem, cases, left, mask)
         equalising = math.sqrt(max(0.0, most_equalising(case)))
         largest = math.inf if way is None else math.hypot(way.scale, equalising)
@@ -273,13 +274,8 @@ def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) ->
     lines += [
         f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
     ]
-    known = (
-        f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole, or their entries of the columns named here"
-        if problem.known_rows
-        else "the adversary knows no row"
-    )
     fitted = _budget_lines(problem, theta)
-    return (*lines, known, *common_assumptions(problem), *fitted)
+    return (*lines, known_line(problem), *common_assumptions(problem), *fitted)
 
 
 def _budget_lines(problem: Problem, theta: Sequence[Groups]) -> tuple[str, ...]:

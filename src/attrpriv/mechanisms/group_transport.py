@@ -78,6 +78,8 @@ def _single(problem: Problem) -> Groups:
         raise Refusal("is for one secret under one groups assumption; use gaussian.")
     if problem.individuals is not None:
         raise Refusal("individuals: single rows are not covered where counts are read, in this version; use gaussian.")
+    if problem.known_rows and problem.secrets[0].parameter is not None:
+        raise Refusal("known_rows: must be 0 for a share of the population where counts are read; use gaussian.")
     return theta[0]
 
 

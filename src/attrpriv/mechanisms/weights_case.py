@@ -42,6 +42,8 @@ _STEP_BITS = 30
 # An undeclared spacing is covered up to this many masks.
 _UNDECLARED = 1.5
 _ROUNDING = 1e-12
+# Values on an undeclared spacing: of few rows the sum of squares has to be nearly chi-square far into its lower tail.
+_FEW_ROWS, _FEW_FINER = 100, 50
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[s
     for gaussian in theta:
         for column in (*problem.columns, *sensitive):
             _require_fine(problem, gaussian, column)
+    _require_fine_together(problem, theta, sensitive)
     floors = {c: min(_left_open(g, problem.columns, sensitive) * g.sd_of(c) ** 2 for g in theta) for c in problem.columns}
     spacing = {}
     for column, mask in zip(problem.columns, masks, strict=True):
@@ -212,6 +215,39 @@ def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[s
     if not math.isfinite(charge):
         raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
     return Recorded(charge, spacing)
+
+
+def _require_fine_together(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str]) -> None:
+    """In no direction may the sensitive columns vary by less than two spacings: whole numbers a and b that nearly always agree
+    are no normal pair, and their matrix is singular, which is a failure, unless mean(a - b) differs from 0."""
+    left = together(theta, sensitive)
+    for column in sensitive:
+        spacing, _ = problem.spacing(column)
+        if spacing is not None and len(sensitive) > 1 and left[column] < 2 * spacing:
+            raise Refusal(
+                f"{column}: what sensitive columns vary by apart from one another must be at least twice the spacing of the "
+                f"values ({spacing:g}), or they are not nearly normal together. Got {left[column]:g}; protect fewer of them."
+            )
+
+
+def together(theta: Sequence[Gaussian], sensitive: Sequence[str]) -> dict[str, float]:
+    """For each sensitive column a standard deviation, such that the covariance is at least the diagonal of their squares."""
+    import numpy as np
+
+    found = dict.fromkeys(sensitive, math.inf)
+    for gaussian in theta:
+        sds = np.array([gaussian.sd_of(column) for column in sensitive])
+        least = np.linalg.eigvalsh(np.array(lower_covariance(gaussian, sensitive)) / np.outer(sds, sds))[0]
+        for column, sd in zip(sensitive, sds, strict=True):
+            found[column] = min(found[column], math.sqrt(max(0.0, float(least))) * float(sd))
+    return found
+
+
+def undeclared_spacing(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str]) -> dict[str, float]:
+    """Up to which spacing sensitive columns are covered that have none declared: half of what they vary by; few rows: finer."""
+    finer = _FEW_FINER if problem.n < _FEW_ROWS else 1
+    left = together(theta, sensitive)
+    return {column: left[column] / 2 / finer for column in sensitive if problem.spacing(column)[0] is None}
 
 
 def regression(gaussian: Gaussian, columns: Sequence[str], sensitive: Sequence[str]) -> tuple[Matrix, Matrix]:

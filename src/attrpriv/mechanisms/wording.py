@@ -35,13 +35,21 @@ def common_assumptions(problem: Problem) -> tuple[str, ...]:
     )
 
 
+def known_line(problem: Problem) -> str:
+    """What the adversary may know of rows.
+
+    With more columns than one of each kind, a single known entry can tie the others together more closely than they are on
+    average (docs/theory/gaussian.md); then rows must be known as a whole, or not at all.
+    """
+    if not problem.known_rows:
+        return "the adversary knows no row"
+    hidden = {column for secret in problem.secrets for column in secret.columns}
+    parts = ", or their entries of the columns named here" if len(problem.columns) == len(hidden) == 1 else ", none in part"
+    return f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole{parts}"
+
+
 def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: Recorded) -> tuple[str, ...]:
     """Everything the Gaussian mechanism's proof rests on."""
-    known = (
-        f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole, or their entries of the columns named here"
-        if problem.known_rows
-        else "the adversary knows no row"
-    )
     lines = ["rows are independent and exactly Gaussian: assumed, not tested"]
     shapes = [gaussian.tolerance.shape for gaussian in theta if gaussian.tolerance.shape is not None]
     if shapes:
@@ -59,7 +67,7 @@ def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: R
         if problem.spacing(column)[0] is None and column not in lattice.spacing:
             sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
             lines.append(f"nearly all values of {column} lie on a spacing of at most {sd / 2:.4g}")
-    return (*lines, known, *common_assumptions(problem))
+    return (*lines, known_line(problem), *common_assumptions(problem))
 
 
 def gaussian_notes(

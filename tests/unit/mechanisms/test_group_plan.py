@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from attrpriv.assumptions import Groups
 from attrpriv.calibration.groups import least_group_noise
@@ -133,6 +134,48 @@ def test_known_rows_and_a_tolerance_cost_noise() -> None:
     assert plan(problem(known_rows=0.2), "gaussian").noise.scale > scale
     assert plan(problem(groups(tolerance={"mean": 0.05})), "gaussian").noise.scale > scale
     assert plan(problem(groups(tolerance={"sd": 0.05})), "gaussian").noise.scale > scale
+
+
+def _known_laws(share: float, known: int, case: GroupCase, scale: float, form: str) -> list[tuple[float, float]]:
+    """Given that all known values are 0.02: weights and variances of the output, whose mean moves by hardly anything."""
+    (_, one), (_, other) = case.members[0], case.rest[0]
+    odds = share / (1 - share) * math.exp((0.02 / other) ** 2 / 2) * other / one
+    most = max(a * one**2 + (case.n - a) * other**2 for a in (case.low, case.high))
+    found = []
+    for inside in range(known + 1):
+        for others in range(8):
+            weight = binom.pmf(inside, known, odds / (1 + odds)) * binom.pmf(others, case.n - known, share)
+            count = inside + others
+            own = others * one**2 + (case.n - known - others) * other**2
+            added = most - (count * one**2 + (case.n - count) * other**2) if form == "equalised" else 0.0
+            found.append((float(weight), (own + max(0.0, added)) / case.n**2 + scale**2))
+    return found
+
+
+def _told_apart(p: list[tuple[float, float]], q: list[tuple[float, float]], epsilon: float) -> float:
+    """H of two mixtures of centred normal laws, the larger direction, by a sum over a fine grid."""
+    x = np.linspace(-3.0, 3.0, 200_001)
+    one, other = (sum(w * np.exp(-(x**2) / (2 * v)) / math.sqrt(2 * math.pi * v) for w, v in law) for law in (p, q))
+    return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum() * (x[1] - x[0])) for a, b in ((one, other), (other, one)))
+
+
+def test_known_values_tell_categories_apart_by_the_share_of_the_population() -> None:
+    """Variances made equal then differ in all known rows: once certified by as many as two tables differ in, and false."""
+    assumed = groups(
+        mean={"F": {"hours": 0.02}, "M": {"hours": 0.0}}, sd={"F": {"hours": 0.01}, "M": {"hours": 1.0}}, correlation=None
+    )
+    share = Parameter("share(gender = 'F')", between=(1e-6, 0.01))
+    asked = problem(assumed, secrets=(share,), n=50, known_rows=0.4, epsilon=0.5, delta=1e-4, resolution={})
+    found = evidence_of(plan(asked, "gaussian"))
+    case = found.checks[0].case
+    assert isinstance(case, GroupCase) and case.known == 20 and found.form == "direct"
+    laws = [_known_laws(end, 20, case, found.scale, "direct") for end in (1e-6, 0.01)]
+    assert _told_apart(*laws, 0.5) <= 1e-4
+    # The noise that was once certified to be enough, and what it really told.
+    once = math.sqrt(least_group_noise(case, 0.5, 1e-4, "equalised"))
+    assert _told_apart(*(_known_laws(end, 20, case, once, "equalised") for end in (1e-6, 0.01)), 0.5) > 1e-3
+    planted = found.model_copy(update={"form": "equalised", "scale": 1e3})
+    assert found.model_copy(update={"scale": 1e3}).delta(0.5) <= 1e-4 < planted.delta(0.5) == 1.0
 
 
 def test_a_share_of_the_population_pays_for_its_tail() -> None:

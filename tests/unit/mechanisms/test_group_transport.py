@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,6 +15,7 @@ from attrpriv.errors import AttrprivError, CertificateError, RefusedError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.secret import Parameter
 from attrpriv.guarantee import GroupEvidence, GroupTransportEvidence, GroupVectorTransportEvidence
+from attrpriv.laws.groups import GroupCase
 from attrpriv.mechanisms import Plan, plan, rank
 from attrpriv.mechanisms.group_moves import Expected, centre_share, expected_tables, tables, taken_back
 from attrpriv.noise import granularity
@@ -259,6 +261,7 @@ def test_several_categories_are_all_taken_back() -> None:
         ({"delta": 0.0}, "delta"),
         ({"secrets": (Secret("share(gender = 'F')", between=(0.25, 0.4), within=0.002),)}, "nothing to take back"),
         ({"queries": BOTH, "known_rows": 0.1}, "known_rows"),
+        ({"secrets": (POPULATION,), "known_rows": 0.01}, "known_rows"),
         ({"queries": BOTH, "theta": (groups(tolerance={"sd": 0.01}),)}, "tolerance.sd"),
         ({"queries": BOTH, "theta": (groups(correlation=None),)}, "correlation"),
     ],
@@ -267,6 +270,18 @@ def test_refusals_name_the_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(AttrprivError, match=reason):
         plan(problem(**changes), "transport")
     assert "transport" in rank(problem(**changes)).refused
+
+
+def test_a_certificate_that_reads_counts_does_not_hide_a_share_from_who_knows_rows() -> None:
+    """Known values make categories of known rows depend on the share by more than its own range: once certified, and false."""
+    found = plan(problem(secrets=(POPULATION,)), "transport")
+    check = evidence_of(found).check
+    assert isinstance(check.case, GroupCase) and check.shares is not None
+    known = check.model_copy(update={"case": replace(check.case, known=1)})
+    evidence = evidence_of(found).model_copy(update={"check": known, "scale": 1e3})
+    assert evidence.delta(1.0) == 1.0
+    own = evidence.model_copy(update={"check": known.model_copy(update={"shares": None})})
+    assert own.delta(1.0) <= 1e-6, "of this table's own count it does"
 
 
 def test_where_nothing_is_gained_it_is_the_plan_of_gaussian() -> None:

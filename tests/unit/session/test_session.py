@@ -445,7 +445,8 @@ def test_of_two_processes_with_one_question_the_slower_one_tells_the_faster_ones
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both looked before either had written; one value is recorded, and both show it."""
-    real, faster = Plan.answers, []
+    real = Plan.answers
+    faster: list[Any] = []
 
     def answers(plan: Plan, *found: Any) -> Any:
         drawn = real(plan, *found)

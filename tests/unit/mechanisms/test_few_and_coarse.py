@@ -1,0 +1,114 @@
+"""Recorded values where few of them, or nearly equal columns, make a failure tell the secret; and stairs far from their centre.
+
+What is counted on: the exact law of a lattice-normal column (its points weighted by the normal density), by convolution.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import attrpriv as ap
+from attrpriv.errors import RefusedError
+from attrpriv.framework import Problem
+from attrpriv.guarantee import TransportEvidence, WeightsEvidence
+from attrpriv.mechanisms import Plan, plan
+from attrpriv.mechanisms.clamp import kept
+
+FAR = 4.0
+
+
+def weights(n: int, delta: float) -> Plan:
+    rows = ap.Gaussian(mean={"s": 0.0}, sd={"q": 1.0, "s": 1.0}, correlation={("q", "s"): 0.3}, tolerance=0)
+    hidden = (ap.Secret("mean(s)", between=(-FAR, FAR)),)
+    return plan(
+        Problem(queries=(ap.mean("q"),), secrets=hidden, epsilon=1.0, delta=delta, n=n, theta=(rows,)), "calibrated_weights"
+    )
+
+
+def covered_spacing(made: Plan, column: str) -> float:
+    (line,) = [line for line in made.certificate.assumes if line.startswith(f"nearly all values of {column} lie on")]
+    return float(line.split()[-1])
+
+
+def failing(n: int, bound: float, spacing: float) -> float:
+    """P(q > bound | mean = FAR) for n lattice-normal values of sd 1: q = 1/n + FAR^2/T, T their sum of squares around the mean.
+
+    Given the mean the law of the rest does not depend on where it is, so values are counted from there.
+    """
+    reach = round(8 / spacing)
+    points = np.arange(-reach, reach + 1)
+    law = np.exp(-((points * spacing) ** 2) / 2)
+    law /= law.sum()
+    most = int(FAR**2 / (bound - 1 / n) / spacing**2)
+    least = int(most**0.5)
+    width = int((n * most) ** 0.5) + 1  # no sum of n numbers whose squares add to `most` is larger
+    table = np.zeros((2 * width + 1, most + 1))
+    table[width, 0] = 1.0
+    for _ in range(n):
+        new = np.zeros_like(table)
+        for step in range(-least, least + 1):
+            new[:, step * step :] += law[reach + step] * np.roll(table, step, axis=0)[:, : most + 1 - step * step]
+        table = new
+    sums = np.ones(1)
+    for _ in range(n):
+        sums = np.convolve(sums, law)
+    return float(table[width].sum() / sums[n * reach])
+
+
+def test_a_failure_of_few_rows_is_as_unlikely_as_promised_on_the_spacing_that_is_stated() -> None:
+    n, delta = 13, 1e-9
+    made = weights(n, delta)
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, WeightsEvidence)
+    assert failing(n, evidence.bound, covered_spacing(made, "s")) <= delta
+    # Half a standard deviation, which is what a hundred rows or more are covered for, would not do.
+    assert failing(n, evidence.bound, 0.5) > 10 * delta
+    assert covered_spacing(weights(100, delta), "s") == pytest.approx(0.5, rel=1e-6)
+
+
+def nearly_equal(correlation: float, spacing: float) -> Problem:
+    """Two columns of whole numbers that nearly always agree: where none of 100 rows differs, the weights do not exist."""
+    pairs = {("q", "a"): 0.3, ("q", "b"): 0.3, ("a", "b"): correlation}
+    rows = ap.Gaussian(mean={"a": 0.0, "b": 0.0}, sd={"q": 100.0, "a": 2.0, "b": 2.0}, correlation=pairs, tolerance=0)
+    hidden = (ap.Secret("mean(a - b)", between=(-0.05, 0.05)),)
+    steps = {"q": 1.0, "a": spacing, "b": spacing}
+    return Problem(queries=(ap.mean("q"),), secrets=hidden, epsilon=1.0, delta=1e-6, n=100, theta=(rows,), resolution=steps)
+
+
+def test_sensitive_columns_that_differ_by_less_than_their_spacing_are_refused() -> None:
+    with pytest.raises(RefusedError, match="apart from one another"):
+        plan(nearly_equal(0.999, 1.0), "calibrated_weights")
+    assert plan(nearly_equal(0.999, 0.03), "calibrated_weights").mechanism == "calibrated_weights"
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_stairs_far_from_their_centre_are_as_low_as_near_it(size: int) -> None:
+    columns = [f"q{k}" for k in range(size)]
+    pairs = {(column, "s"): 0.9 for column in columns} | ({("q0", "q1"): 0.9} if size > 1 else {})
+    rows = ap.Gaussian(mean={"s": 0.0}, sd=dict.fromkeys([*columns, "s"], 1.0), correlation=pairs, tolerance=0)
+    made = plan(
+        Problem(
+            queries=tuple(map(ap.mean, columns)),
+            secrets=(ap.Secret("mean(s)", within=1.0),),
+            epsilon=1.0,
+            delta=1e-6,
+            n=10_000,
+            theta=(rows,),
+            resolution=dict.fromkeys([*columns, "s"], 1e-3),
+        ),
+        "transport",
+    )
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, TransportEvidence)
+    clamp = evidence.clamp
+    assert clamp.period is not None
+    root = np.linalg.cholesky(evidence.spread(evidence.checks[0]))
+    for far in (0, 10**9, 10**15, 10**16 + 1):
+        for start in range(20):
+            low = far + Fraction(start, 20)
+            ends = [kept(clamp, [Fraction(row[0]) * x for row in clamp.slopes]) for x in (low, low + 1)]
+            apart = [float(high - low) for low, high in zip(*ends, strict=True)]
+            assert np.linalg.norm(np.linalg.solve(root, apart)) <= evidence.distance()
