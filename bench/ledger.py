@@ -3,20 +3,23 @@
     python bench/ledger.py [--entries 10000] [--runs 15] [--postgres URL]
 
 `read` is everything that is asked of the ledger before a plan: the first and the last entry, and whether the question was
-answered before. `record` is what a release adds beyond the scan: deciding and writing durably, beside one bare sync of as many
-bytes on the same disk, which no ledger can do without. `verify` checks every entry and has no limit. The benchmark ends with an
-error where reading takes more than 50 ms, or recording more than 20 ms and, on a slow disk, more than eight bare syncs.
+answered before. `record` is what a release adds beyond the scan: deciding and writing durably. Beside it stands the bare insert
+of as many bytes into an empty SQLite file, opened, synced and closed in the same way, which depends on the disk alone. `verify`
+checks every entry and has no limit. For a file, the benchmark fails where reading takes more than 50 ms, or recording
+more than 20 ms and, on a slow disk, more than 10 ms beyond the bare insert.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from attrpriv.framework import Problem
 from attrpriv.queries.query import Query
 from attrpriv.record import details_of
 
-MOST_READ, MOST_RECORD = 0.050, 0.020
+MOST_READ, MOST_RECORD, MOST_BEYOND = 0.050, 0.020, 0.010
 
 
 def median(work: Callable[[], object], runs: int) -> float:
@@ -87,14 +90,17 @@ def looked(history: History) -> object:
     return history.first, history.head, history.find("ab" * 32)
 
 
-def bare_sync(folder: Path, size: int) -> Callable[[], None]:
-    file = open(folder / "bare", "wb", buffering=0)  # noqa: SIM115 - until the process ends
+def bare_insert(path: Path, size: int) -> Callable[[], None]:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE bare (text TEXT)")
 
-    def write() -> None:
-        file.write(bytes(size))
-        os.fsync(file.fileno())
+    def insert() -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("INSERT INTO bare VALUES (?)", ["x" * size])
 
-    return write
+    return insert
 
 
 def main() -> None:
@@ -115,13 +121,13 @@ def main() -> None:
         def record() -> None:
             ledger.commit(**other_question(said, next(numbers)), allowed=lambda history: None)
 
-        bare = median(bare_sync(Path(place), size), given.runs)
+        bare = median(bare_insert(Path(place) / "bare", size), given.runs)
         took = median(record, given.runs)
         verify = median(ledger.verify, 1)
     print(f"read   {read * 1e3:8.1f} ms")
-    print(f"record {took * 1e3:8.1f} ms; a bare sync {bare * 1e3:.1f} ms")
+    print(f"record {took * 1e3:8.1f} ms; a bare insert {bare * 1e3:.1f} ms")
     print(f"verify {verify * 1e3:8.1f} ms")
-    if read > MOST_READ or took > max(MOST_RECORD, 8 * bare):
+    if given.postgres is None and (read > MOST_READ or took > max(MOST_RECORD, bare + MOST_BEYOND)):
         sys.exit("the ledger is too slow")
 
 

@@ -163,6 +163,8 @@ def require_covariance(credited: NDArray[np.float64]) -> None:
     """Symmetric, of which eigenvalues are computed from one half only, and semidefinite."""
     import numpy as np
 
+    if credited.shape == (1, 1) and credited[0, 0] >= 0:
+        return
     scale = np.sqrt(np.maximum(np.diag(credited), 1e-300))
     unit = credited / np.outer(scale, scale)
     if not (np.abs(unit - unit.T).max() <= 1e-12 and np.linalg.eigvalsh(unit)[0] >= -1e-9):

@@ -24,6 +24,11 @@ from attrpriv.laws.records import CountPairs, RecordLaws
 Rows = tuple[tuple[int, ...], ...]
 
 
+def _least(records: RecordLaws, pairs: CountPairs) -> int:
+    """The value of F that the first of the weights is for; from another one on they would be drawn for other values."""
+    return pairs.n * records.values[0]
+
+
 class KernelEvidence(FrozenModel):
     """A kernel that sees F alone; `corner` covers every law of the rows within the intervals."""
 
@@ -37,7 +42,7 @@ class KernelEvidence(FrozenModel):
 
     def delta(self, epsilon: float) -> float:
         """The weights are compared with the laws at every output, so that pure epsilon is all or nothing."""
-        if self.family == "counts" and not self.records.exact:
+        if (self.family == "counts" and not self.records.exact) or self.start != _least(self.records, self.pairs):
             return 1.0
         return 0.0 if kernel_loss_upper(self.weights, self.records, self.pairs, self.family) <= epsilon else 1.0
 
@@ -62,6 +67,8 @@ class CouplingEvidence(FrozenModel):
 
     def loss(self) -> float:
         """From above, over every pair; infinite for a population of which only some counts were looked at."""
+        if self.start != _least(self.records, self.pairs):
+            return math.inf
         if self.shares is None:
             return coupling_loss_upper(self.sources, self.targets, self.records, self.pairs)
         if self.pairs != CountPairs.all_of(self.pairs.n):

@@ -20,12 +20,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.guarantee.clamp import Clamp, Read, Rows
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.noise import correlated_noise
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _NODES = 96
 
@@ -170,10 +176,18 @@ class ClampSpread:
         if not w:
             return plain
         top = min(9 * s, 12 * w)
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        nodes, weights = _nodes()
         x = (nodes + 1) / 2 * top
         rest = plain * np.exp(-((x / s) ** 2) / 2) - 2 * x * ndtr(-x / s)
         density = np.exp(-(((h + x) / w) ** 2) / 2) / (w * math.sqrt(2 * math.pi))
         small = float((rest * density * weights).sum()) * top / 2
         beyond = w * self._density(h) - h * self._beyond
         return (1 - 2 * self._beyond) * plain + 2 * (beyond + small)
+
+
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    import numpy as np
+
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, weights

@@ -198,7 +198,7 @@ class Tally(FrozenModel):
             same = evidence.transport.records.values == self.steps and evidence.transport.n == n
             return same and (self.noise, self.scale) == ("kernel", scale)
         if isinstance(evidence, KernelEvidence | CouplingEvidence):
-            return self.noise == "kernel" and evidence.records.values == self.steps
+            return self.noise == "kernel" and evidence.records.values == self.steps and evidence.pairs.n == n
         if isinstance(evidence, CountCasesEvidence):
             same = all(check.sets.records.values == self.steps for check in evidence.checks)
             return same and evidence.draws(self.noise, self.scale)

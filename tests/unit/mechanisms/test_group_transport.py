@@ -276,7 +276,7 @@ def test_a_certificate_that_reads_counts_does_not_hide_a_share_from_who_knows_ro
     """Known values make categories of known rows depend on the share by more than its own range: once certified, and false."""
     found = plan(problem(secrets=(POPULATION,)), "transport")
     check = evidence_of(found).check
-    assert isinstance(check.case, GroupCase) and check.shares is not None
+    assert isinstance(check.case, GroupCase)
     known = check.model_copy(update={"case": replace(check.case, known=1)})
     evidence = evidence_of(found).model_copy(update={"check": known, "scale": 1e3})
     assert evidence.delta(1.0) == 1.0

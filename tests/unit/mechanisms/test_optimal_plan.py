@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.framework import Secret
 from attrpriv.framework.secret import Parameter
 from attrpriv.guarantee import CouplingEvidence, KernelEvidence
@@ -85,3 +85,23 @@ def test_a_population_s_share_may_be_hidden_by_reading_the_table_s_count() -> No
     assert evidence.model_copy(update={"pairs": CountPairs(12, 0, 12, 3)}).delta(0.2) == 1
     assert 0 <= int(made.tallied((7,), (5, 7))[0][0]) <= 12
     assert [row.epsilon for row in made.model_error] == sorted(row.epsilon or 0.0 for row in made.model_error)
+
+
+@pytest.mark.parametrize(
+    ("yes", "secret"),
+    [
+        (0.4, all_of(6)["secrets"][0]),
+        ((0.4, 0.42), all_of(6)["secrets"][0]),
+        (0.4, Parameter("share(smoker = 'yes')", between=(0.2, 0.8))),
+    ],
+)
+def test_weights_are_for_the_values_and_rows_they_were_made_for(yes: Any, secret: Secret) -> None:
+    """Drawn for other values they once passed, hid nothing, and failed for some tables only."""
+    found = plan(problem(smokers(yes), secrets=(secret,), n=6, epsilon=0.2), "optimal")
+    for start in (-1, 1):
+        evidence = found.certificate.evidence.model_copy(update={"start": start})
+        moved = found.model_copy(update={"certificate": found.certificate.model_copy(update={"evidence": evidence})})
+        with pytest.raises(CertificateError):
+            moved.verify()
+    with pytest.raises(CertificateError):
+        found.model_copy(update={"n": 7}).verify()
