@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import subprocess
 import sys
@@ -37,9 +36,8 @@ def test_killed_at_random_moments(kind: str, trials: int, tmp_path: Path) -> Non
         Place(one).remove()
     told: list[dict[str, bool]] = found["trials"]
     killed = [one for one in told if one["killed"]]
-    assert len(told) == trials
-    # Not a formality: some were killed before the entry was there, some after, and hardly any got away.
-    assert len(killed) > trials / 2
+    assert len(killed) == trials
+    # Not a formality: some were killed before the entry was there, and some after.
     assert sum(not one["recorded"] for one in killed) > trials / 20
     assert sum(one["recorded"] for one in killed) > trials / 20
 
@@ -123,4 +121,4 @@ def test_the_check_after_a_crash_is_able_to_fail(tmp_path: Path, monkeypatch: py
     answers: list[tuple[Any, bool, float]] = [({"value": 1.0, "digest": "ab", "recorded": False}, True, 0.0)]
     monkeypatch.setattr(crash, "forked", lambda *_, **__: answers[0])
     with pytest.raises(AssertionError):
-        crash.trial(tmp_path, str(tmp_path / "x.ledger"), random.Random(1), 0.0, 0.0)
+        crash.trial(tmp_path, str(tmp_path / "x.ledger"), 0.0, commit=True)

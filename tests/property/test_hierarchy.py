@@ -53,7 +53,7 @@ def released(found: Plan) -> Release:
         return Release(0.0, INF, INF, 0.0, evidence.independent[0])
     assert isinstance(evidence, HierarchyEvidence)
     clamp = evidence.clamp
-    return Release(clamp.slope, clamp.reach, clamp.reach, clamp.mask, evidence.scale)
+    return Release(clamp.slopes[0][0], clamp.reach, clamp.reach, clamp.reads[0].mask, evidence.scale)
 
 
 def density_of_noise(release: Release, twin: Twin, a: float) -> tuple[float, float]:

@@ -32,7 +32,7 @@ from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
-from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen, seen
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
@@ -73,6 +73,7 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     layout, evidence = _layout(problem, theta, cases, sets, least, left, mu)
     if common_bits(layout) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
+    require_smooth(problem, theta, dict(zip(problem.columns, layout.scales(), strict=True)))
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     floor = {c: max(least[c], _needed(problem, theta, c, gaussian_mu(left.epsilon, left.delta))) for c in problem.columns}
     for found in sets:

@@ -24,7 +24,7 @@ from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
-from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, told
 from attrpriv.mechanisms.transport_ways import Way, best_way
@@ -125,6 +125,7 @@ def _assembled(
     )
     if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
         raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")
+    require_smooth(problem, theta, dict(zip(problem.columns, way.layout.scales(), strict=True)))
     gap = max(scale - least[c] for scale, c in zip(way.layout.scales(), problem.columns, strict=True))
     certificate = Certificate(
         epsilon=problem.epsilon,

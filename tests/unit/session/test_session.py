@@ -130,7 +130,7 @@ def test_what_is_no_table(tmp_path: Path) -> None:
 def test_one_pass_answers_everything(tmp_path: Path, scans: list[list[str]]) -> None:
     table = students()
     with ap.Session(table, made(), ledger=tmp_path / "x.ledger") as session:
-        asked = ["SELECT sum(income), avg(weight), count(*) FROM data", ap.mean("income"), "avg(weight)"]
+        asked: list[str | ap.Query] = ["SELECT sum(income), avg(weight), count(*) FROM data", ap.mean("income"), "avg(weight)"]
         released = session.release(asked, "gaussian")
     weight, income = exact(table, "weight"), exact(table, "income")
     assert [query.text for query in released.plan.queries] == ["sum(income)", "avg(weight)", "count(*)", "avg(income)"]
