@@ -152,10 +152,10 @@ def _known_laws(share: float, known: int, case: GroupCase, scale: float, form: s
     return found
 
 
-def _told_apart(p: list[tuple[float, float]], q: list[tuple[float, float]], epsilon: float) -> float:
+def _told_apart(laws: list[list[tuple[float, float]]], epsilon: float) -> float:
     """H of two mixtures of centred normal laws, the larger direction, by a sum over a fine grid."""
     x = np.linspace(-3.0, 3.0, 200_001)
-    one, other = (sum(w * np.exp(-(x**2) / (2 * v)) / math.sqrt(2 * math.pi * v) for w, v in law) for law in (p, q))
+    one, other = (sum(w * np.exp(-(x**2) / (2 * v)) / math.sqrt(2 * math.pi * v) for w, v in law) for law in laws)
     return max(float(np.maximum(a - math.exp(epsilon) * b, 0).sum() * (x[1] - x[0])) for a, b in ((one, other), (other, one)))
 
 
@@ -171,10 +171,10 @@ def test_known_values_tell_categories_apart_by_the_share_of_the_population() -> 
     assert isinstance(case, GroupCase)
     assert (case.known, found.form) == (20, "direct")
     laws = [_known_laws(end, 20, case, found.scale, "direct") for end in (1e-6, 0.01)]
-    assert _told_apart(*laws, 0.5) <= 1e-4
+    assert _told_apart(laws, 0.5) <= 1e-4
     # The noise that was once certified to be enough, and what it really told.
     once = math.sqrt(least_group_noise(case, 0.5, 1e-4, "equalised"))
-    assert _told_apart(*(_known_laws(end, 20, case, once, "equalised") for end in (1e-6, 0.01)), 0.5) > 1e-3
+    assert _told_apart([_known_laws(end, 20, case, once, "equalised") for end in (1e-6, 0.01)], 0.5) > 1e-3
     planted = found.model_copy(update={"form": "equalised", "scale": 1e3})
     assert found.model_copy(update={"scale": 1e3}).delta(0.5) <= 1e-4
     assert planted.delta(0.5) >= 1
