@@ -47,6 +47,7 @@ def adult(shared: Path) -> load.Adult:
 # ----------------------------------------------------------------------------------------------------------- the attack
 
 
+@pytest.mark.slow  # over a minute
 def test_the_attack_reads_the_share_from_models_of_all_rows_and_not_from_models_of_the_view(adult: load.Adult) -> None:
     check(adult, **SMALL)
 

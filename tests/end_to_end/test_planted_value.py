@@ -26,7 +26,7 @@ from attrpriv.errors import DataError
 from tests.end_to_end.material import NOON, Said, attrpriv, contents, policy, write_policy, write_table
 
 session_module = importlib.import_module("attrpriv.session")
-plan_module = importlib.import_module("attrpriv.mechanisms.plan")
+column_plan = importlib.import_module("attrpriv.mechanisms.column_plan")
 
 WORD = "PLANTED-4711"
 NUMBER = 47114711
@@ -164,7 +164,7 @@ def failing_verify(patch: pytest.MonkeyPatch) -> None:
 
 LATE: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "the certificate": failing_verify,
-    "the noise": lambda patch: patch.setattr(plan_module, "add_gaussian", fail),
+    "the noise": lambda patch: patch.setattr(column_plan, "add_gaussian", fail),
     "the ledger": lambda patch: patch.setattr(Ledger, "commit", fail),
     "the ledger's file": lambda patch: patch.setattr("attrpriv.accounting.storage_sqlite.os.open", fail),
 }
@@ -235,7 +235,7 @@ def test_a_frame_would_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     def failing(value: Any, scale: float) -> Any:
         raise Keeping("no")
 
-    monkeypatch.setattr(plan_module, "add_gaussian", failing)
+    monkeypatch.setattr(column_plan, "add_gaussian", failing)
     table = pa.table({"weight": [NUMBER] * 400, "income": [60_000] * 400})
     session = ap.Session(table, ap.Policy(**policy("data")), ledger=tmp_path / "x.ledger")
     assert shows(said(released(session))) != []

@@ -177,7 +177,7 @@ def show_release(released: Release) -> None:
     shown.print(_answers(released))
     shown.print()
     _promise(shown, released.plan)
-    _notes(shown, released.plan.remarks if released.plan.view is not None else ())
+    _notes(shown, released.plan.remarks)
     warn(shown, released.plan.warnings)
     if released.recorded:
         shown.print(f"this is the recorded answer of entry {released.entry.number}, {released.entry.time}; nothing was drawn.")

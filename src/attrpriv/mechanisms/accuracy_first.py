@@ -95,6 +95,9 @@ def _least(problem: Problem, found: Plan, best: Plan, error: float, by: Measure)
 
 def _search(at: Planner, high: Plan, error: float, by: Measure, floor: float) -> Plan:
     """From a plan that reaches the error down to the least epsilon that does; what is returned was found to reach it."""
+    least = at(floor)
+    if least is not None and _reaches(least, error, by):
+        return least  # some errors do not depend on epsilon
     low, at_low = 0.0, math.inf
     for _ in range(_STEPS):
         if high.epsilon - low <= CLOSE * high.epsilon or high.epsilon <= floor:

@@ -219,7 +219,9 @@ def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way) -
     if all(is_exact(member) for member in theta):
         notes.append("slopes are taken as exact (tolerance 0).")
     for column, spread in zip(problem.columns, way.spreads, strict=True):
-        own = max(member.sd_of(column) for member in theta) / math.sqrt(problem.n)
+        if any(column not in member.mean for member in theta):
+            continue  # no mean to answer with
+        own = max(m.sd_of(column) * math.hypot(1 / math.sqrt(problem.n), m.tolerance.mean) for m in theta)
         if spread.rmse > _HARDLY * own:
             notes.append(f"{column}: the answer tells hardly more than the assumption's own mean would (its sd is {own:.3g}).")
     return tuple(notes)

@@ -184,6 +184,10 @@ class Ranking:
         reasons = [f"{', '.join(names)}: {reason}" for reason, names in told.items() if names]
         reasons += [f"for other assumptions: {self.others}."] if self.elsewhere else []
         usage = any(refusal.usage for refusal in self.refused.values())
+        without = [plan.mechanism for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN]
+        if without:  # an assumption was meant to be used: what does without it must be asked for
+            start = f"the assumption cannot be used as it is stated; ask for {' or '.join(without)} by name to do without it."
+            return _refused(f"{start} {' | '.join(reasons)}", usage=usage)
         return _refused(f"no mechanism can prove the guarantee. {' | '.join(reasons)}", usage=usage)
 
     def entries(self) -> list[dict[str, Any]]:

@@ -87,7 +87,9 @@ def _off(extreme: Extreme, itself: bool, off: float) -> Extreme:
 def _corners(problem: Problem, secret: Secret, box: VectorBox, gap: float, off: float) -> list[Case]:
     import numpy as np
 
-    steepest = np.array([max(map(abs, pair)) for pair in box.slopes])
+    # A column's slope on itself cannot be off.
+    itself = [is_itself(column, secret.coefficients) for column in problem.columns]
+    steepest = np.array([0.0 if own else max(map(abs, pair)) for own, pair in zip(itself, box.slopes, strict=True)])
     residual = semidefinite_or_nothing(box.residual - (2 * off + off**2) * box.spread * np.outer(steepest, steepest))
     ends = []
     for column, (low, high) in zip(problem.columns, box.slopes, strict=True):

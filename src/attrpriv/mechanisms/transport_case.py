@@ -21,7 +21,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, vector_box
+from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, is_itself, vector_box
 from attrpriv.assumptions.worst_case import correlation_range, least_residual
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee.transport import MovedRead, Moves, TransportCheck
@@ -238,7 +238,9 @@ def _credited(problem: Problem, member: Gaussian, statistics: Sequence[Coefficie
         explained = np.array([[0.0 if itself else float(slopes[0, 0] * member.sd_range(hidden)[1]) ** 2]])
     else:
         box = _box(member, problem.columns, statistics[0])
-        residual, explained = box.residual, box.spread * slopes @ slopes.T
+        # A column's slope on itself cannot be off.
+        moving = np.array([[0.0 if is_itself(column, statistics[0]) else 1.0] for column in problem.columns]) * slopes
+        residual, explained = box.residual, box.spread * moving @ moving.T
     return unit * semidefinite_or_nothing(residual - (2 * off + off**2) * explained)
 
 

@@ -44,7 +44,7 @@ def known_line(problem: Problem) -> str:
     if not problem.known_rows:
         return "the adversary knows no row"
     hidden = {column for secret in problem.secrets for column in secret.columns}
-    parts = ", or their entries of the columns named here" if len(problem.columns) == len(hidden) == 1 else ", none in part"
+    parts = ", or their entries of the columns named here" if len(problem.columns) == len(hidden) == 1 else ", not in part"
     return f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole{parts}"
 
 

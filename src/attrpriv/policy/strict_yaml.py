@@ -97,6 +97,8 @@ def _content(path: Path) -> tuple[str, str | None]:
     try:
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
+        if content.startswith(b"SQLite format 3"):
+            return "", "a database. If it is a ledger, name the policy that it belongs to."
         if len(content) > MAX_BYTES:
             return "", "a larger file. Is it the policy, or the table?"
         return content.decode("utf-8"), None

@@ -381,7 +381,7 @@ UNEXPECTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...
     "release, opening": (lambda patch: patch.setattr(session_module, "open_table", fail), ("release", "students.yaml")),
     "release, reading": (lambda patch: patch.setattr(session_module, "scan", fail), ("release", "students.yaml")),
     "release, noise": (
-        lambda patch: patch.setattr(importlib.import_module("attrpriv.mechanisms.plan"), "add_gaussian", fail),
+        lambda patch: patch.setattr(importlib.import_module("attrpriv.mechanisms.column_plan"), "add_gaussian", fail),
         ("release", "students.yaml"),
     ),
     "release, recording": (lambda patch: patch.setattr(Ledger, "commit", fail), ("release", "students.yaml")),

@@ -210,7 +210,7 @@ def test_single_persons() -> None:
         ({"resolution": {"weight": 20.0}}, "gaussian", "at least twice the spacing"),
         ({"resolution": {"weight": 1.0, "income": 20_000.0}}, "transport", "at least twice the spacing"),
         ({"n": 50}, "gaussian", "at least 100 rows"),
-        ({"theta": ()}, "transport", "needs a gaussian or a hierarchy assumption"),
+        ({"theta": ()}, "transport", "needs a gaussian, a groups or a hierarchy assumption"),
         ({"queries": (Query("avg", "weight", where="height > 66"),)}, "transport", "over all rows only"),
     ],
 )

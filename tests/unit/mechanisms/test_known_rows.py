@@ -55,12 +55,12 @@ def test_an_entry_of_one_published_column_ties_another_to_the_secret() -> None:
     found = planned("w", "z")
     assert delta_against(found, whole=True) <= 1e-6
     assert delta_against(found, whole=False) > 1e-3
-    assert known_line(found).endswith("of the rows: whole, none in part")
+    assert known_line(found).endswith("of the rows: whole, not in part")
 
 
 @pytest.mark.parametrize("secret", ["mean(s - 2 * z)", "mean(s + w)"])
 def test_a_hidden_combination_covers_whole_rows_only(secret: str) -> None:
-    assert known_line(planned("w", secret=secret)).endswith("whole, none in part")
+    assert known_line(planned("w", secret=secret)).endswith("whole, not in part")
 
 
 def test_one_column_of_each_kind_covers_entries_too() -> None:
