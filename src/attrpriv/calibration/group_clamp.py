@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.calibration.gaussian import gaussian_mu
+from attrpriv.calibration.search import least_at
 from attrpriv.divergences.coupled import Between
 from attrpriv.divergences.group_clamp import clamped_group_delta_upper
 from attrpriv.divergences.groups import EQUALISED_ETA, Form
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import RefusedError
 from attrpriv.laws.groups import GroupCase
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _ROUGHLY, _FINELY = 8, 24
 _NEAR = 1e-4
 _COARSE = 8
-_GOLDEN = 7
+GOLDEN = 7
 _HALVINGS = 20
 
 
@@ -143,7 +144,7 @@ def best_clamp(
     found = [at(variance) for variance in spaced(least, most)]
     best = min(range(len(found)), key=lambda k: found[k].squared)
     around = found[max(0, best - 1)].noise_variance, found[min(len(found) - 1, best + 1)].noise_variance
-    refined = at(golden(lambda v: at(v).squared, *around))
+    refined = at(least_at(lambda v: at(v).squared, *around, GOLDEN))
     chosen = at(min(found[best], refined, key=lambda way: way.squared).noise_variance, _FINELY, between)
     if not math.isfinite(chosen.squared):
         raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
@@ -177,22 +178,3 @@ def spaced(low: float, high: float) -> list[float]:
         return [low]
     inner = [low + (high - low) * (k / _COARSE) ** 3 for k in range(_COARSE)]
     return [*dict.fromkeys(inner), high]
-
-
-def golden(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where a function of one valley is least, nearly."""
-    if not low <= high:
-        raise UsageError(f"search: ends must be in order. Got {low}, {high}.")
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(_GOLDEN):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return left if at_left <= at_right else right

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.calibration.gaussian import gaussian_mu
-from attrpriv.calibration.group_clamp import Moves, golden, widest
+from attrpriv.calibration.group_clamp import GOLDEN, Moves, widest
 from attrpriv.calibration.groups_vector import (
     Equalised,
     Part,
@@ -32,6 +32,7 @@ from attrpriv.calibration.groups_vector import (
     equalising_error,
     least_group_covariance,
 )
+from attrpriv.calibration.search import least_at
 from attrpriv.divergences.coupled import Between
 from attrpriv.divergences.group_vector_clamp import Ball, Delta, ball_delta, path_delta, told_apart, whitened
 from attrpriv.divergences.groups import Form
@@ -190,7 +191,7 @@ def _equalised_ways(
     costs = [cost(share) for share in _SHARES]
     best = min(range(len(_SHARES)), key=lambda k: costs[k])
     around = _SHARES[max(0, best - 1)], _SHARES[min(len(_SHARES) - 1, best + 1)]
-    refined = golden(cost, *around)
+    refined = least_at(cost, *around, GOLDEN)
     found = at(refined if cost(refined) < costs[best] else _SHARES[best])
     if found is None:
         return []
@@ -318,7 +319,7 @@ def _count_noise(before: VectorClamp, row: Matrix, moves: Moves) -> float:
         left = np.maximum(0.0, lengths - room * math.hypot(1.0, noise / own))
         return float(noise**2 + moves.weights @ left**2)
 
-    found = golden(cost, 0.0, float(lengths.max()))
+    found = least_at(cost, 0.0, float(lengths.max()), GOLDEN)
     return found if cost(found) < 0.99 * cost(0.0) else 0.0
 
 

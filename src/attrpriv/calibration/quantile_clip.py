@@ -29,6 +29,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from attrpriv.calibration.search import least_at
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -118,11 +119,7 @@ def least_error_split(epsilon: float, wander: float, steps: int = 40) -> Quantil
     def at(share: float) -> float:
         return clip_rmse(QuantileClip(epsilon * share, epsilon * (1 - share)), wander)
 
-    low, high, ratio = 0.05, 0.95, (math.sqrt(5) - 1) / 2
-    for _ in range(steps):
-        left, right = high - ratio * (high - low), low + ratio * (high - low)
-        low, high = (low, right) if at(left) <= at(right) else (left, high)
-    share = (low + high) / 2
+    share = least_at(at, 0.05, 0.95, steps)
     return QuantileClip(epsilon * share, epsilon * (1 - share))
 
 

@@ -16,9 +16,9 @@ must look alike are near (`within`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from attrpriv.assumptions import Hierarchy
+from attrpriv.calibration.search import least_at
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, Clamp, Guarantee, HierarchyCheck, HierarchyEvidence, Read
 from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
@@ -33,7 +33,6 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import MOST_BITS, granularity
 
-_STEPS = 60
 # The distance left to the clamp, from below: what is stored is rounded, and the certificate checks it again.
 _SHY = 1 - 1e-9
 
@@ -141,26 +140,9 @@ def _clamped(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> t
     most = max(least, (check.slope * check.apart / mu) ** 2 - check.variance)
     return min(
         with_noise(least),
-        with_noise(_least_at(lambda v: _squared(check, *with_noise(v)), least, most)),
+        with_noise(least_at(lambda v: _squared(check, *with_noise(v)), least, most)),
         key=lambda way: _squared(check, *way),
     )
-
-
-def _least_at(function: Callable[[float], float], low: float, high: float) -> float:
-    """Golden section."""
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(_STEPS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return (low + high) / 2
 
 
 def _linear(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> tuple[float, Clamp]:

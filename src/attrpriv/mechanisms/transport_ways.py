@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions import Gaussian
+from attrpriv.calibration.search import least_at
 from attrpriv.errors import CertificateError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Clamp, Read, TransportCheck
@@ -155,24 +156,7 @@ def _scalar_ways(
 
 
 def _least_log(cost: Callable[[float], float], low: float, high: float) -> float:
-    return least_at(lambda x: cost(math.exp(x)), math.log(low), math.log(max(high, low * (1 + 1e-9))))
-
-
-def least_at(function: Callable[[float], float], low: float, high: float) -> float:
-    """Golden section."""
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = function(left), function(right)
-    for _ in range(_STEPS):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = function(right)
-    return (low + high) / 2
+    return least_at(lambda x: cost(math.exp(x)), math.log(low), math.log(max(high, low * (1 + 1e-9))), _STEPS)
 
 
 def _vector_ways(
