@@ -7,20 +7,17 @@ that was recorded, and nothing is drawn.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from attrpriv.accounting.chain import SPENDS, ChainError, Entry, canonical_json, entry_of, require_chain, row_of
 from attrpriv.accounting.history import Replayed
-from attrpriv.accounting.ledger import AnsweredError
-from attrpriv.accounting.rules import one_release_or_one_view
-from attrpriv.errors import AttrprivError, CertificateError, PolicyError, RefusedError, UsageError
+from attrpriv.accounting.standing import Known, decide_again
+from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.guarantee import Certificate, ViewEvidence
 from attrpriv.mechanisms.plan import Plan
-from attrpriv.queries.query import Query
-from attrpriv.release import Answer, Release, Value
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
 FAILED = (
@@ -40,37 +37,9 @@ def details_of(plan: Plan) -> dict[str, Any]:
 
 def recorded_plan(entry: Entry) -> Plan:
     """The plan of a recorded release, as it was."""
-    return Plan.from_json({**entry.details, **{key: entry.plan[0][key] for key in _SHARED}})
-
-
-def recorded_release(entry: Entry, head: str, asked: Sequence[Query]) -> Release:
-    """The release that an entry holds, with the answers in the order in which they are asked for now."""
-    plan = recorded_plan(entry)
-    told = {answer["query"]: answer for answer in entry.answers}
-    return Release(plan, tuple(_recorded_answer(plan, query, told[query.text]) for query in asked), entry, head)
-
-
-def _recorded_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> Answer:
-    spread = plan.spread_of(query)
-    return Answer(query, tuple(Value(one["value"], spread, one.get("group")) for one in told.get("groups", [told])))
-
-
-def told_again(found: AnsweredError, asked: Sequence[Query]) -> Release | RefusedError:
-    """What was told before: the answer, or that there is none."""
-    if found.entry.kind == "failure":
-        return RefusedError(FAILED)
-    with suppress(PolicyError):
-        return recorded_release(found.entry, found.head, asked)
-    return RefusedError(f"entry {found.entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
-
-
-def note(first: Entry) -> str:
-    """What a ledger with this first entry means for the next release, in a line."""
-    if first.kind == "view":
-        return "the ledger holds a view of this table: queries are answered from it."
-    if first.kind == "failure":
-        return "the ledger holds a release of this table that failed: a second one will be refused."
-    return "the ledger holds a release of this table already: another one will be refused, the same one told again."
+    with suppress(AttrprivError, KeyError, IndexError, TypeError):
+        return Plan.from_json({**entry.details, **{key: entry.plan[0][key] for key in _SHARED}})
+    raise RefusedError(f"entry {entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
 
 
 # The record: everything the ledger holds, and its proofs once more.
@@ -79,7 +48,18 @@ def note(first: Entry) -> str:
 def document(entries: Sequence[Entry]) -> dict[str, Any]:
     """The complete public record, as `attrpriv ledger --json` prints it."""
     head = entries[-1].digest if entries else None
-    return {"schema_version": 1, "head": head, "entries": [entry.to_json() for entry in entries]}
+    told = [entry.to_json() for entry in entries]
+    return {"schema_version": 1, "head": head, "budget": budget(entries), "entries": told}
+
+
+def budget(entries: Sequence[Entry]) -> dict[str, Any] | None:
+    """The table's budget under the policy in force, and the share that is left; None where there is none to share."""
+    with suppress(AttrprivError, ChainError, KeyError, IndexError, TypeError, AttributeError):  # `recheck` names what is wrong
+        known = Known.of(Replayed(entries, len(entries)))
+        if known.stated is not None:
+            epsilon, delta = known.stated["epsilon"], known.stated["delta"]
+            return {"epsilon": epsilon, "delta": delta, "left": known.left(epsilon, delta)}
+    return None
 
 
 def read_document(path: Path) -> tuple[Entry, ...]:
@@ -93,7 +73,7 @@ def read_document(path: Path) -> tuple[Entry, ...]:
     with suppress(ChainError, TypeError, ValueError, RecursionError):
         entries = tuple(entry_of(row_of(Entry(**one))) for one in told["entries"])
         require_chain(entries)
-        if document(entries) == told:
+        if document(entries) == {"budget": budget(entries), **told}:  # earlier versions printed no budget
             return entries
     raise RefusedError(f"{name}: must be as attrpriv printed it. Got one that was changed. Print it again from the ledger.")
 
@@ -108,7 +88,7 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
     for number, entry in enumerate(entries):
         failure: AttrprivError
         try:
-            account = one_release_or_one_view(name, entry.kind)(Replayed(entries, number))
+            account = decide_again(name, entry, Replayed(entries, number))
             _require(account == entry.account and (entry.question is None or entry.question not in answered))
             answered.add(entry.question)
             _prove(entry, proved)
@@ -122,6 +102,8 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
 
 
 def _prove(entry: Entry, proved: set[str]) -> None:
+    if entry.kind == "policy":
+        return
     stated = [entry.details["certificate"]] if entry.kind == "view" else [one["certificate"] for one in entry.plan]
     for told in stated:
         if (text := canonical_json(told)) not in proved:

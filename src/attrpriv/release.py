@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from attrpriv.accounting.chain import Entry
 from attrpriv.errors import UsageError
+from attrpriv.frames import FrameKind, release_frame
 from attrpriv.mechanisms.accuracy import Reach
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.queries.query import Query
+from attrpriv.shown import answer as shown_answer
+from attrpriv.shown import printable, some
 
 SCHEMA_VERSION = 1
 
@@ -33,7 +36,8 @@ class Value:
 
     def to_json(self, level: float) -> dict[str, Any]:
         low, high = self.interval(level)
-        return {"value": self.value, "interval": {"level": level, "low": low, "high": high}}
+        known = math.isfinite(low) and math.isfinite(high)
+        return {"value": self.value, "interval": {"level": level, "low": low, "high": high} if known else None}
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,11 @@ class Release:
     answers: tuple[Answer, ...]
     entry: Entry
     recorded_head: str | None = None
+    earlier: Mapping[Query, Plan] = field(default_factory=dict, repr=False)
+
+    def plan_of(self, query: Query) -> Plan:
+        """The plan that an answer was released by: what was answered earlier keeps its own."""
+        return self.earlier.get(query, self.plan)
 
     @property
     def recorded(self) -> bool:
@@ -86,6 +95,55 @@ class Release:
         if len(self.values) != 1:
             raise UsageError(f"release: has {len(self.values)} values; look at answers.")
         return self.answers[0].values[0]
+
+    def rows(self, level: float = 0.95) -> list[tuple[str, str, str, str]]:
+        """What was asked, the value, its interval and the mechanism, as people read them."""
+        return [self._row(answer.query, value, level) for answer in self.answers for value in answer.values]
+
+    def _row(self, query: Query, value: Value, level: float) -> tuple[str, str, str, str]:
+        plan = self.plan_of(query)
+        low, high = value.interval(level)
+        name = query.text if value.group is None else f"{query.text}: {value.group}"
+        if not math.isfinite(high - low):
+            return name, shown_answer(value.value, abs(value.value) * 1e-3), "none is known", plan.mechanism
+        # Noise is not all: what is taken back of a secret moves an answer more than its mask does.
+        scale = max(plan.noise_of(query).scale, value.spread.reach(0.95) / 1.96)
+        interval = f"{shown_answer(low, scale)} to {shown_answer(high, scale)}"
+        return name, shown_answer(value.value, scale), interval, plan.mechanism
+
+    @property
+    def whereabouts(self) -> tuple[str, ...]:
+        """Where it is recorded, and what is left, in lines."""
+        head = f"head digest {self.head}"
+        if self.recorded:
+            told = f"this is the recorded answer of entry {self.entry.number}, {self.entry.time}; nothing was drawn."
+            return told, head
+        free = self.plan.view is not None or self.plan.mechanism == "constant"
+        left = () if free else (f"{self.plan.left:.0%} of the table's budget is left",)
+        return f"recorded as entry {self.entry.number}, {self.entry.time}", *left, head
+
+    def to_frame(self, kind: FrameKind = "pandas", level: float = 0.95) -> Any:
+        """A table with a row for each value: query, group, value, low, high, level, mechanism.
+
+        `kind` is "pandas", "polars" (needs the extra `polars`) or "arrow". `group` is missing where the query has no groups,
+        `low` and `high` where no interval is known.
+        """
+        return release_frame(self, kind, level)
+
+    def __str__(self) -> str:
+        rows = [f"{name} = {value}  (95%: {interval}; {mechanism})" for name, value, interval, mechanism in self.rows()]
+        promise = f"{self.plan.guarantee.kind}: {self.plan.guarantee.statement}."
+        return "\n".join(map(printable, [*rows, promise, *self.whereabouts]))
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        told = some([f"{name} = {value}" for name, value, _, _ in rows], 3)
+        return printable(f"<Release: {told}; entry {self.entry.number}>")
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook import release_html
+
+        return release_html(self)
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         return {

@@ -11,36 +11,37 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.chain import Entry, question_digest
+from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
-from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
-from attrpriv.engines.gram import GramRead, gram
+from attrpriv.accounting.rules import mixed
+from attrpriv.accounting.standing import Candidate, Known, StaleError, spent
+from attrpriv.asked import Asked, require_answered
+from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
 from attrpriv.engines.moments import require_other_table
-from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.engines.tally import TallyRead
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
-from attrpriv.framework.places import is_url
-from attrpriv.guarantee import WeightsEvidence
-from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan_view_of, rank
+from attrpriv.framework.places import is_url, ledger_beside, table_name
+from attrpriv.ledger_record import LedgerRecord
+from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.accuracy_first import plan_for_error
-from attrpriv.mechanisms.tally import Tally, TallyCategory
+from attrpriv.mechanisms.registry import known_mechanism
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
-from attrpriv.queries.conditions import Condition, parse_condition
+from attrpriv.policy.change import require_tighter
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.record import FAILED, details_of, note, told_again
+from attrpriv.reading import averages, public_grids, require_columns, tallied, weighted
+from attrpriv.record import FAILED, details_of
 from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.view_rows import ViewRows, require_answerable
 
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
     from attrpriv.framework import Problem
 
 Queries = str | Query | Sequence[str | Query]
+# A plan that another process overtook is made again. Each time somebody got on, so this is never reached by two.
+_TRIES = 1000
 
 
 class Session:
@@ -83,12 +86,9 @@ class Session:
         """Forget the table. The ledger is only open while it is read or written."""
         self._source = self._rows = None
 
-    def problem(self, queries: Queries | None = None) -> Problem:
-        """The problem to be solved, from public facts only."""
-        asked = self._read_queries(queries)
-        n, types = self._public_facts()
-        _require_columns(asked, self.policy, types)
-        return self.policy.problem(asked, n, types)
+    def problem(self, queries: Queries | None = None, spend: float | None = None) -> Problem:
+        """The problem to be solved, from public facts only: what is new, on top of what the ledger holds."""
+        return self._problem(self._look(queries), spend, must_say=False)
 
     def rank(
         self,
@@ -97,15 +97,16 @@ class Session:
         *,
         mechanism: str = "auto",
         error: float | None = None,
+        spend: float | None = None,
     ) -> Ranking:
         """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row."""
-        problem = self.problem(queries)
+        problem = self.problem(queries, spend)
         if error is None:
             return rank(problem, by, mechanism)
         found = plan_for_error(problem, error, mechanism, by)
         # A view keeps epsilon 0 whatever the budget is; the others are shown at the policy's own then.
         budget = found.epsilon or problem.epsilon
-        return rank(problem.model_copy(update={"epsilon": budget}), by, found.mechanism)
+        return rank(problem.model_copy(update={"epsilon": budget, "spend": found.spend}), by, found.mechanism)
 
     def plan(
         self,
@@ -114,10 +115,13 @@ class Session:
         *,
         by: Measure = "rmse",
         error: float | None = None,
+        spend: float | None = None,
     ) -> Plan:
-        """How these queries would be answered; with `error`, at the least epsilon that reaches it. Reads no row."""
-        problem = self.problem(queries)
-        return plan_problem(problem, mechanism, by) if error is None else plan_for_error(problem, error, mechanism, by)
+        """How these queries would be answered; with `error`, at the least epsilon that reaches it. Reads no row.
+
+        On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
+        """
+        return _planned(self.problem(queries, spend), mechanism, by, error)
 
     def release(
         self,
@@ -126,21 +130,28 @@ class Session:
         *,
         by: Measure = "rmse",
         error: float | None = None,
+        spend: float | None = None,
     ) -> Release:
-        """Answer the queries together: once with noise, or as often as wished from a view.
+        """Answer the queries together, on top of everything released so far; from a view, as often as wished.
 
-        The same question under the same policy gets the recorded answer, at no cost, whatever mechanism or error is named now.
+        A query that was answered before gets its recorded answer, at no cost, whatever mechanism, error or share is named now.
         """
         self._require_same_process()
         ledger = self._require_ledger()
-        if (told := self._told(ledger, queries, mechanism)) is not None:
-            return told
-        plan = self._plan_on(ledger, queries, mechanism, by, error)
-        self._open()  # the table must be there, even for an answer that reads no row
-        outcome = self._answer(ledger, plan)
-        if isinstance(outcome, Release):
-            return outcome
-        raise outcome
+        _require_known(mechanism)
+        for _ in range(_TRIES):
+            asked = self._look(queries)
+            if not asked.new:
+                return asked.again()
+            plan = _planned(*self._fitting(asked, spend, mechanism), by, error)
+            self._open()  # the table must be there, even for an answer that reads no row
+            self._state_policy(ledger, asked)
+            outcome = self._answer(ledger, plan, asked)
+            if isinstance(outcome, Release):
+                return asked.with_told(outcome)
+            if not isinstance(outcome, StaleError):
+                raise outcome
+        raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
 
     def view(self, out: str | Path | None = None, *, force: bool = False, low_memory: bool = False) -> Any:
         """The secret-free view: a lazy Ibis table, or a new Parquet file at `out`.
@@ -163,37 +174,81 @@ class Session:
     def view_plan(self) -> ViewPlan:
         """How many rows of each cell the view keeps. Reads no row."""
         n, types = self._public_facts()
-        _require_columns((), self.policy, types)
+        require_columns((), self.policy, types)
         return plan_view_of(self.policy.problem((Query("count"),), n, types))
 
     def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
         self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, known=self._rows)
         return self._rows
 
-    def _plan_on(
-        self, ledger: Ledger, queries: Queries | None, mechanism: str, by: Measure = "rmse", error: float | None = None
-    ) -> Plan:
-        """The plan that fits what the ledger already holds; a refusal before any row is read."""
-        first = ledger.first()
-        if first is not None and first.kind == "view" and mechanism == "auto":
-            mechanism = "subsample"
-        if mechanism not in ("auto", "subsample"):
-            ledger.refuse("release")
-        plan = self.plan(queries, mechanism, by=by, error=error)
-        if plan.view is None or first is None:
-            ledger.refuse("release" if plan.view is None else "view")
-        else:
-            ledger.refuse("answer")
-        return plan
+    def _look(self, queries: Queries | None) -> Asked:
+        """What is asked, against what the ledger holds now."""
+        asked = Asked.of(
+            None if self._ledger_place is None else self._require_ledger(), self.policy, self._read_queries(queries)
+        )
+        require_answered(asked.told)
+        was, now = asked.known.standing.n, self._public_facts()[0]
+        if was is not None and was != now:
+            raise RefusedError(
+                f"{self.ledger_name}: belongs to a table of {was} rows. Got one of {now}. A table that changed is not covered "
+                "by what was planned before; keep a ledger of its own for another table."
+            )
+        return asked
 
-    def ledger_note(self) -> str | None:
-        """What the ledger already holds, in a line; None where it is empty or the session has none yet."""
-        first = None if self._ledger_place is None else self._require_ledger().first()
-        return None if first is None else note(first)
+    def _problem(self, asked: Asked, spend: float | None, *, must_say: bool) -> Problem:
+        """Of what is new; of recorded answers alone, as if nothing had been released."""
+        n, types = self._public_facts()
+        queries = asked.new or asked.queries
+        require_columns(queries, self.policy, types)
+        problem = self.policy.problem(queries, n, types)
+        known = asked.known
+        if not asked.new or known.standing.view or problem.public:
+            return problem
+        if known.stated is not None and known.policy_digest != self.policy.digest:
+            require_tighter(self.ledger_name, Policy.from_json(known.stated), self.policy)
+        if not known.left(problem.epsilon, problem.delta):
+            raise spent(self.ledger_name, known)
+        return asked.on_top(problem, asked.share(spend, must_say=must_say))
+
+    def _fitting(self, asked: Asked, spend: float | None, mechanism: str) -> tuple[Problem, str]:
+        """The problem and the mechanism that fit what the ledger holds; a refusal before any row is read."""
+        if asked.known.standing.view:
+            if mechanism not in ("auto", "subsample"):
+                raise mixed(self.ledger_name, "a view", "a release with noise")
+            return self._problem(asked, None, must_say=False), "subsample"
+        if asked.known.certificate is not None and mechanism == "subsample":
+            raise mixed(self.ledger_name, "a release with noise", "a view of the same table")
+        return self._problem(asked, spend, must_say=mechanism != "subsample"), mechanism
+
+    def _state_policy(self, ledger: Ledger, asked: Asked) -> None:
+        """A policy that differs from the one in force comes in an entry of its own, if it promises more."""
+        known, digest = asked.known, self.policy.digest
+        if known.standing.view or known.policy_digest in (None, digest):
+            return
+        change = Candidate("policy", digest, self.policy.stated, self._table_name())
+        with suppress(StaleError):  # somebody stated it meanwhile; whether it is ours is seen when the release is recorded
+            ledger.commit(
+                kind="policy", time=self._time(), policy_digest=digest, plan=[], answers=[], allowed=change.rule(ledger.name)
+            )
+
+    def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None) -> str | None:
+        """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
+        return self._look(queries).note(plan, self.policy)
+
+    @property
+    def left(self) -> float:
+        """The share of the table's budget that is left."""
+        known = self._require_ledger().look(Known.of)
+        return known.left(self.policy.epsilon, self.policy.delta)
 
     def recorded(self) -> tuple[Entry, ...]:
         """Everything the ledger holds, checked."""
         return self._require_ledger().entries()
+
+    @property
+    def ledger(self) -> LedgerRecord:
+        """The same as a value that a notebook shows."""
+        return LedgerRecord(self.recorded())
 
     @property
     def ledger_name(self) -> str:
@@ -204,35 +259,23 @@ class Session:
         """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
         return self._require_ledger().verify(head)
 
-    def _told(self, ledger: Ledger, queries: Queries | None, mechanism: str) -> Release | None:
-        """The recorded answer to this very question. A view's answer is to another one: it is for a public composition."""
-        if mechanism == "subsample" or mechanism not in ("auto", *MECHANISMS) or ledger.first() is None:
-            return None
-        asked = self._read_queries(queries)
-        question = question_digest(self.policy.digest, self._public_facts()[0], (query.text for query in asked))
-        found = ledger.answered(question)
-        told = None if found is None else told_again(found, asked)
-        if isinstance(told, RefusedError):
-            raise told
-        return told
-
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")
 
-    def _answer(self, ledger: Ledger, plan: Plan) -> Release | BaseException:
+    def _answer(self, ledger: Ledger, plan: Plan, asked: Asked) -> Release | BaseException:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
             self._require_other_records()
             if plan.tally is not None:
-                answers = tallied_answers(plan, self._tallied(plan, plan.tally))
+                answers = tallied_answers(plan, tallied(self._open, plan, plan.tally))
             elif plan.weights is not None:
-                values = self._weighted(plan, plan.weights)
+                values = weighted(self._open(), plan, plan.weights)
                 if values is None:
-                    self._record_failure(ledger, plan)
+                    self._record_failure(ledger, plan, asked)
                     return RefusedError(FAILED)
                 answers = noisy_answers(plan, values)
             elif plan.view is None:
-                answers = noisy_answers(plan, plan.answers(*self._averages(plan)))
+                answers = noisy_answers(plan, plan.answers(*averages(self._open, plan, public_grids(self.policy))))
             else:
                 require_answerable(self._open(), self.policy, plan.queries)
                 answers = self._rows_of(plan.view, ledger).answers(plan.queries)
@@ -243,23 +286,20 @@ class Session:
                 plan=plan.entries(chosen=True),
                 answers=[answer.to_json() for answer in answers],
                 details=None if plan.view is not None else details_of(plan),
+                allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
             )
             return Release(plan, answers, entry)
-        except AnsweredError as found:  # another process was faster; what was drawn here is forgotten
-            return told_again(found, plan.queries)
+        except AnsweredError:  # another process was faster; what was drawn here is forgotten
+            return StaleError("the question was answered meanwhile.")
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
 
-    def _weighted(self, plan: Plan, weights: WeightsEvidence) -> tuple[float, ...] | None:
-        """Weighted averages, from one pass; None where the weights do not exist."""
-        reads = [GramRead(one.column, one.centre, one.step, one.fill) for one in (*weights.sensitive, *weights.columns)]
-        found = gram(self._open(), reads)
-        if found.rows != plan.n:
-            raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-        return plan.weighted(found.rows, found.sums, found.products)
+    def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
+        on = asked.known.standing.joint
+        return Candidate(kind, plan.policy_digest, self.policy.stated, self._table_name(), plan.n, plan.certificate, on)
 
-    def _record_failure(self, ledger: Ledger, plan: Plan) -> None:
+    def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""
         ledger.commit(
             kind="failure",
@@ -268,6 +308,7 @@ class Session:
             plan=plan.entries(chosen=True),
             answers=[],
             details=details_of(plan),
+            allowed=self._candidate("failure", plan, asked).rule(ledger.name),
         )
 
     def _require_other_records(self) -> None:
@@ -277,28 +318,6 @@ class Session:
                 require_other_table(self._open(), assumed.fitted.rows, assumed.columns, assumed.fitted.digest)
             if isinstance(assumed, ParameterNetwork) and assumed.fitted is not None:
                 require_other_table(self._open(), assumed.fitted.rows, assumed.fitted.columns, assumed.fitted.digest)
-
-    def _averages(self, plan: Plan) -> tuple[list[Fraction], tuple[int, ...]]:
-        """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
-        counted = any(query.kind == "count" for query in plan.queries)
-        if not counted and all(part.centre is not None for part in plan.columns):
-            return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
-        reads = [ColumnRead(part.column, part.fill, part.clip) for part in plan.columns]
-        reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
-        tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
-        found = scan(self._open(), reads, tally)
-        if found.rows != plan.n:
-            raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-        return [total / plan.n for total in found.sums], () if found.tally is None else found.tally.categories
-
-    def _tallied(self, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
-        """The noisy counts, from one pass; a public answer reads no row."""
-        if tally.centre is not None:
-            return plan.tallied([0] * len(tally.cells), [0] * len(tally.categories))
-        found = scan(self._open(), (), tally_read(tally))
-        if found.rows != plan.n or found.tally is None:
-            raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-        return plan.tallied(found.tally.cells, found.tally.categories)
 
     def _open(self) -> Source:
         self._require_same_process()
@@ -345,7 +364,7 @@ class Session:
     def _default_ledger(self) -> str | Path | None:
         path = self.policy.ledger_path()
         if path is None and isinstance(self._data, str | Path):
-            return Path(self._data).with_suffix(".ledger")
+            return ledger_beside(self._data)
         return path
 
     def _require_ledger(self) -> Ledger:
@@ -358,41 +377,18 @@ class Session:
     def _table_name(self) -> str | None:
         """The table's declared name, which names its ledger in a database."""
         named = self.policy.data or (self._data if isinstance(self._data, str | Path) else None)
-        return None if named is None else Path(named).name.partition(".")[0]
+        return None if named is None else table_name(named)
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:
             raise UsageError("session: must not be used in a forked process. Open a new Session there.")
 
 
-def tally_read(tally: Tally) -> TallyRead:
-    """What the engine has to count."""
-    cells = tuple(parse_condition(cell.where) for cell in tally.cells)
-    covering = tuple(tuple(map(parse_condition, alternatives)) for alternatives in tally.covering)
-    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip, covering)
+def _planned(problem: Problem, mechanism: str, by: Measure, error: float | None) -> Plan:
+    return plan_problem(problem, mechanism, by) if error is None else plan_for_error(problem, error, mechanism, by)
 
 
-def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
-    """How the engine recognises each category; None: all rows of no other."""
-    return tuple(None if one.where is None else parse_condition(one.where) for one in categories)
-
-
-def _require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
-    """Every column that the policy or the queries name must be there and be a number, where the schema is known."""
-    if not types:
-        return
-    asked = [query.column for query in queries if query.column is not None]
-    means = any(isinstance(assumed, Hierarchy) for assumed in policy.assume)  # of a column that a plan may read
-    numeric = [secret for secret in policy.protect if secret.composition is None and (means or secret.attribute is None)]
-    numeric = [secret for secret in numeric if secret.entries is None]  # states may have names
-    secrets = [column for secret in numeric for column in secret.columns]
-    declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.identifiers]
-    # A parameter of a network may be one of a column that this table does not even have.
-    apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
-    declared += [column for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns]
-    for column in dict.fromkeys((*asked, *secrets, *declared)):
-        if column not in types:
-            raise DataError(f"column: must be one of {', '.join(types)}. Got {column}.")
-    for column in dict.fromkeys((*asked, *secrets)):
-        if types[column] in ("text", "other"):
-            raise DataError(f"column: avg and sum need a numeric column. Got {column}, which is {types[column]}.")
+def _require_known(mechanism: str) -> None:
+    """A name that is none is an error also where the answer is recorded."""
+    if mechanism != "auto":
+        known_mechanism(mechanism)

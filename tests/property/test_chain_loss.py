@@ -8,17 +8,25 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+import random
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from attrpriv.assumptions import Chain
 from attrpriv.calibration import approximate_chain_score, chain_loss, chain_score, network_score
-from attrpriv.errors import UsageError
+from attrpriv.errors import CertificateError, UsageError
+from attrpriv.framework import Problem, Secret
 from attrpriv.framework.network import Network, Node
+from attrpriv.guarantee import Certificate, ChainEvidence
 from attrpriv.laws.markov import MarkovChain
+from attrpriv.mechanisms import chain_quilt
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.queries.query import Query
 from tests.unit.laws.test_markov import chains
 
 Statistic = Callable[[Sequence[int]], int]
@@ -148,6 +156,114 @@ def test_several_releases_lose_what_is_said(chain: MarkovChain, length: int, sca
         laws = [noise[:, here == s] @ weights[here == s] / weights[here == s].sum() for s in np.unique(here)]
         for p, q in itertools.permutations(laws, 2):
             assert float(np.log(p / q).max()) <= said * (1 + 1e-9)
+
+
+# ------------------------------------------------------------------------------------------------ releases that are chosen
+
+
+def statistic_of(query: Query) -> Statistic:
+    if query.where is None:
+        return total
+    state = int(query.where[-1])
+    return lambda states: sum(one == state for one in states)
+
+
+def asked_after(seed: int, outputs: tuple[int, ...]) -> tuple[Query, float]:
+    """The analyst: a query and a share of what is left, as any function of the answers so far."""
+    rng = random.Random(f"{seed} {outputs}")
+    query = rng.choice([Query("sum", "x"), Query("count", where="x = 0"), Query("count", where="x = 1")])
+    return query, rng.choice([0.2, 0.5, 1.0])
+
+
+def next_release(seed: int, outputs: tuple[int, ...], earlier: ChainEvidence | None) -> tuple[ChainEvidence, Statistic] | None:
+    """None where it is refused."""
+    chain, length, epsilon = drawn(seed)
+    query, spend = asked_after(seed, outputs)
+    assumed = Chain(
+        column="x",
+        states=tuple(range(chain.states)),
+        initial=list(chain.initial),
+        transition=[list(row) for row in chain.transition],
+        tolerance=0,
+    )
+    problem = Problem(
+        queries=(query,),
+        secrets=(Secret("entries(x)"),),
+        epsilon=epsilon,
+        n=length,
+        theta=(assumed,),
+        spend=spend,
+        earlier=earlier,
+    )
+    try:
+        evidence = chain_quilt.plan(problem).certificate.evidence
+    except Refusal:
+        return None
+    assert isinstance(evidence, ChainEvidence)
+    return evidence, statistic_of(query)
+
+
+def drawn(seed: int) -> tuple[MarkovChain, int, float]:
+    rng = random.Random(f"chain {seed}")
+    k = rng.choice([2, 2, 3])
+    rows = [[rng.choice([0.05, 1.0, 1.0, 4.0]) for _ in range(k)] for _ in range(k + 1)]
+    laws = [tuple(w / sum(row) for w in row) for row in rows]
+    return MarkovChain(laws[0], tuple(laws[1:])), rng.randint(3, 5), rng.choice([0.5, 2.0, 5.0])
+
+
+def transcripts(seed: int, releases: int = 3) -> Iterator[tuple[float, float]]:
+    """What each certificate says and what its transcript tells, by enumeration, for releases that depend on the answers.
+
+    All outputs are looked at, beyond which no ratio changes; the sequence goes on from the lowest and the highest.
+    """
+    chain, length, _ = drawn(seed)
+    listed = sequences(chain, length)
+    entries = np.array([states for states, _ in listed])
+    open_ends: list[tuple[tuple[int, ...], ChainEvidence | None, NDArray[np.float64]]]
+    open_ends = [((), None, np.array([p for _, p in listed]))]
+    for _ in range(releases):
+        grown: list[tuple[tuple[int, ...], ChainEvidence | None, NDArray[np.float64]]] = []
+        for outputs, earlier, weights in open_ends:
+            planned = next_release(seed, outputs, earlier)
+            if planned is None:
+                continue
+            evidence, statistic = planned
+            values = np.array([statistic(states) for states, _ in listed])
+            for out in range(int(values.min()), int(values.max()) + 1):
+                after = weights * np.exp(-np.abs(out - values) / evidence.scale)
+                yield evidence.loss(), told(entries, np.array([p for _, p in listed]), after)
+                if out in (values.min(), values.max()):
+                    grown.append(((*outputs, out), evidence, after))
+        open_ends = grown
+
+
+def told(entries: NDArray[np.int64], before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
+    """The largest log-ratio of the densities of a transcript, over entries and pairs of their states."""
+    worst = 0.0
+    for column in entries.T:
+        densities = [after[column == s].sum() / before[column == s].sum() for s in np.unique(column)]
+        worst = max(worst, math.log(max(densities) / min(densities)))
+    return worst
+
+
+def test_no_transcript_of_adaptive_releases_tells_more_than_its_certificates_say() -> None:
+    found = [(drawn(seed)[2], *one) for seed in range(12) for one in transcripts(seed)]
+    assert all(true <= said + 1e-9 for _, said, true in found)
+    assert all(said <= epsilon for epsilon, said, _ in found)
+    assert sum(true > 0.5 * said for _, said, true in found) > 20  # they say something
+
+
+def test_a_planner_that_forgets_earlier_releases_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each release for itself, with all of epsilon: by the twin."""
+    monkeypatch.setattr(chain_quilt, "_earlier", lambda *_: None)
+    monkeypatch.setattr(Certificate, "verify", lambda _: None)
+    assert any(true > drawn(seed)[2] + 1e-6 for seed in range(12) for _, true in transcripts(seed))
+
+
+def test_a_planner_that_forgets_earlier_releases_is_caught_by_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_quilt, "_earlier", lambda *_: None)
+    with pytest.raises(CertificateError):
+        list(itertools.chain.from_iterable(transcripts(seed) for seed in range(12)))
 
 
 @given(chains(), st.integers(2, 5), st.sampled_from([0.5, 3.0]))

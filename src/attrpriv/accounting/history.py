@@ -16,6 +16,7 @@ from typing import Protocol
 
 from attrpriv.accounting.chain import (
     NO_PREVIOUS,
+    SPENDS,
     ChainError,
     Entry,
     Row,
@@ -42,6 +43,9 @@ class Rows(Protocol):
 
     def asked(self, question: str) -> Row | None:
         """The first row that answers this question."""
+
+    def answering(self, query: str) -> Row | None:
+        """The first row of a release that answers this query, or that failed to."""
 
     def every(self) -> Iterable[Row]:
         """All rows, by number."""
@@ -73,6 +77,14 @@ class History:
         """The entry that answered this question (`chain.question_digest`), checked."""
         row = None if self._rows is None else self._rows.asked(question)
         return None if row is None else self._checked(row)
+
+    def answering(self, query: str) -> Entry | None:
+        """The release that answered this query (its text), alone or among others, or that failed to; checked."""
+        row = None if self._rows is None else self._rows.answering(query)
+        entry = None if row is None else self._checked(row)
+        if entry is not None and query not in _queries(entry):
+            raise ChainError
+        return entry
 
     def entries(self) -> tuple[Entry, ...]:
         """All of them, checked."""
@@ -108,8 +120,15 @@ class Replayed(History):
     def find(self, question: str) -> Entry | None:
         return next((entry for entry in self.entries() if entry.question == question), None)
 
+    def answering(self, query: str) -> Entry | None:
+        return next((entry for entry in self.entries() if query in _queries(entry)), None)
+
     def entries(self) -> tuple[Entry, ...]:
         return tuple(self._entries[: self._size])
+
+
+def _queries(entry: Entry) -> list[str]:
+    return [one["query"] for one in entry.plan] if entry.kind in SPENDS else []
 
 
 def _opened(rows: Rows) -> int:

@@ -1,4 +1,4 @@
-"""The rule in force: one release call with noise, of any number of queries together; or one view and its answers.
+"""The rule for views: one view and its answers, and nothing else; and, without a joint proof, one release call alone.
 
 What must never change: guarantees for single releases do not add up. Two answers that are harmless alone can reveal the secret
 together, so what no rule covers is refused. A release whose weights failed spends the ledger as any other: that it failed is
@@ -30,9 +30,9 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
                 raise RefusedError(f"{name}: holds no view to answer from. Draw it first.")
             return
         if first.kind in SPENDS:
-            raise _spent(name) if kind in SPENDS else _mixed(name, "a release with noise", "a view of the same table")
+            raise _spent(name) if kind in SPENDS else mixed(name, "a release with noise", "a view of the same table")
         if kind in SPENDS:
-            raise _mixed(name, "a view", "a release with noise")
+            raise mixed(name, "a view", "a release with noise")
         if kind == "view":
             raise RefusedError(f"{name}: holds the view of this table, which is never drawn again. Use the recorded one.")
 
@@ -42,12 +42,17 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
 def _spent(name: str) -> RefusedError:
     return RefusedError(
         f"{name}: allows one release call, of any number of queries together. Got a second one. Guarantees for "
-        "single releases do not add up: two answers that are harmless alone can reveal the secret together. Keep the "
-        "first answer, which the ledger holds; planning releases jointly is for a later version of attrpriv."
+        "single releases do not add up: two answers that are harmless alone can reveal the secret together. A second one "
+        "needs a proof for both together, as a session makes it."
     )
 
 
-def _mixed(name: str, held: str, wanted: str) -> RefusedError:
+def mixed(name: str, held: str, wanted: str) -> RefusedError:
     return RefusedError(
         f"{name}: holds {held}, and must not be mixed with {wanted}: together they can reveal what each one hides."
     )
+
+
+def require_view(name: str, kind: Kind, history: History) -> None:
+    """The same for a view or an answer from it, which keep no account."""
+    one_release_or_one_view(name, kind)(history)

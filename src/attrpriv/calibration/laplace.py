@@ -106,9 +106,17 @@ def least_histogram_scale(laws: Sequence[tuple[Law, Law]], apart: int, epsilon: 
     return _least_scale([_cell_terms(member, rest, +1) for member, rest in laws], apart, epsilon, 2)
 
 
+def row_terms(records: RecordLaws, histogram: bool) -> RowTerms:
+    """What one row can do to the output of a count or a sum, or to the cells of a histogram, rounded up."""
+    return _cell_terms(records.member, records.rest, +1) if histogram else _upper_terms(records)
+
+
 @dataclass(frozen=True, eq=False)
-class _Terms:
-    """One line for each output and direction: log of (sum top_k u^distance_k) / (sum bottom_k u^distance_k)."""
+class RowTerms:
+    """One line for each output and direction: log of (sum top_k u^distance_k) / (sum bottom_k u^distance_k).
+
+    In the first half of the lines `top` is a law of members and `bottom` one of the rest, in the second half the reverse.
+    """
 
     distance: Floats
     top: Floats
@@ -147,13 +155,13 @@ def _log_mean(masses: Floats, distance: Floats, scale: float) -> tuple[Floats, F
         return peak[:, 0] + np.log(total), error
 
 
-def _loss(upper: _Terms, lower: _Terms, apart: int, scale: float) -> LaplaceLoss:
+def _loss(upper: RowTerms, lower: RowTerms, apart: int, scale: float) -> LaplaceLoss:
     return LaplaceLoss(
         apart * upper.largest(scale, +1) * (1 + 2 * _ULP), max(0.0, apart * lower.largest(scale, -1) * (1 - 2 * _ULP))
     )
 
 
-def _least_scale(terms: Sequence[_Terms], apart: int, epsilon: float, width: int) -> float:
+def _least_scale(terms: Sequence[RowTerms], apart: int, epsilon: float, width: int) -> float:
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise UsageError(f"epsilon: must be positive and finite. Got {epsilon}.")
 
@@ -166,28 +174,28 @@ def _least_scale(terms: Sequence[_Terms], apart: int, epsilon: float, width: int
     return 1 / largest_private(lambda rate: rate <= _LARGEST_RATE and keeps(1 / rate), start=epsilon / (apart * width))
 
 
-def _upper_terms(records: RecordLaws) -> _Terms:
+def _upper_terms(records: RecordLaws) -> RowTerms:
     """Every value as the output, both directions, over the box widened by its rounding."""
     if len(records.values) > _MOST_VALUES:
         raise UsageError(f"values: at most {_MOST_VALUES} can be handled. Got {len(records.values)}; use wider bins.")
     return _value_terms(records, records.values, _WIDEN)
 
 
-def _lower_terms(records: RecordLaws) -> _Terms:
+def _lower_terms(records: RecordLaws) -> RowTerms:
     """The two tails, over the box as it stands."""
     return _value_terms(records, (records.values[0], records.values[-1]), Fraction(0))
 
 
-def _value_terms(records: RecordLaws, outputs: Sequence[int], widen: Fraction) -> _Terms:
+def _value_terms(records: RecordLaws, outputs: Sequence[int], widen: Fraction) -> RowTerms:
     import numpy as np
 
     lines = [
         (distance, _filled(top, nearest, widen), _filled(bottom, nearest[::-1], widen))
-        for distance, nearest in (_from(records.values, o) for o in outputs)
         for top, bottom in ((records.member, records.rest), (records.rest, records.member))
+        for distance, nearest in (_from(records.values, o) for o in outputs)
     ]
     distance, top, bottom = (np.array([line[k] for line in lines], dtype=np.float64) for k in range(3))
-    return _Terms(distance, top, bottom, rounding=4)
+    return RowTerms(distance, top, bottom, rounding=4)
 
 
 def _from(values: Sequence[int], output: int) -> tuple[list[int], list[int]]:
@@ -210,14 +218,14 @@ def _filled(law: Law, order: Sequence[int], widen: Fraction) -> list[float]:
     return [float(mass / total_mass) for mass in masses]
 
 
-def _cell_terms(member: Law, rest: Law, sign: int) -> _Terms:
+def _cell_terms(member: Law, rest: Law, sign: int) -> RowTerms:
     """Every set of cells that matters, both directions; rounded outward (+1) or inward (-1)."""
     import numpy as np
 
     checked = RecordLaws(tuple(range(len(member))), tuple(member), tuple(rest))
     pairs = [line for laws in ((member, rest), (rest, member)) for line in _set_masses(*laws, checked.exact, sign)]
     top, bottom = (np.array([[pair[k], max(0.0, 1.0 - pair[k])] for pair in pairs]) for k in range(2))
-    return _Terms(np.tile([0.0, 2.0], (len(pairs), 1)), top, bottom, rounding=4 * len(member) + 4)
+    return RowTerms(np.tile([0.0, 2.0], (len(pairs), 1)), top, bottom, rounding=4 * len(member) + 4)
 
 
 def _set_masses(top: Law, bottom: Law, exact: bool, sign: int) -> Iterator[tuple[float, float]]:

@@ -8,23 +8,26 @@
 | phi_i | `on`, the protected parameter |
 | A | the columns that F reads: `sensitivity.columns` |
 | Delta_T F | `sensitivity.of(T)` |
+| c(S) | `Before.beside`: the sum of Delta/b over earlier releases that read something outside S |
 | e(. given phi_i) | `max_influence`, over the whole tolerance |
 | Q, N, R | quilt, near (with i), remote: R is d-separated from phi_i given Q in the network of *parameters* |
 
 Sets with e > eps are not usable, and e = eps only where Delta is 0: then the exact answer is private. The subset rule is never
 worse than any quilt (docs/theory/markov-quilt.md). A column that is not in the network counts as near. The final scale is the
-largest over all protected parameters and all members of Theta. What must never change: `quilt_loss` of the returned scale is at
-most epsilon.
+largest over all protected parameters and all members of Theta. After earlier releases e + c(S) takes the place of e, with S
+among all columns that were read so far. What must never change: `quilt_loss` of the returned scale and of everything released
+before, under one S for all of them, is at most epsilon.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from attrpriv.calibration.column_sensitivity import ColumnSensitivity
+from attrpriv.calibration.quilt_sets import NOTHING, Before, candidates
 from attrpriv.divergences.influence import max_influence
 from attrpriv.errors import UsageError
 from attrpriv.framework.network import Network
@@ -33,8 +36,6 @@ from attrpriv.framework.separation import boundary, connected
 _ROUND_UP = 1 + 1e-12
 # Leaves room for the rounding of `quilt_loss`.
 _USABLE = 1 - 1e-11
-# Up to this many columns all subsets are tried, above only small and large ones.
-_MOST_COLUMNS = 10
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Known:
     sensitivity: float
     scale: float
     theta: int = 0
+    spent: float = 0.0  # the influence, and what earlier releases cost beside this set
 
 
 @dataclass(frozen=True)
@@ -94,15 +96,27 @@ def quilt_scale(influence: float, sensitivity: float, epsilon: float) -> float:
 # -------------------------------------------------------------------------------------------------------- the subset rule
 
 
-def least_known(network: Network, on: str, sensitivity: ColumnSensitivity, epsilon: float, *, tolerance: float = 0.0) -> Known:
+def least_known(
+    network: Network,
+    on: str,
+    sensitivity: ColumnSensitivity,
+    epsilon: float,
+    *,
+    tolerance: float = 0.0,
+    before: Before = NOTHING,
+) -> Known:
     """The subset rule for one protected parameter under one network: the set that needs the least noise.
 
     Ties go to the set with the least influence, then to the smallest one.
     """
     _require(network, on, epsilon)
     best: Known | None = None
-    for columns in candidates(network, on, sensitivity.columns):
-        found = _known(network, on, columns, sensitivity, epsilon, tolerance)
+    floor = _Floor(network, on, tolerance)
+    for columns in candidates(network, on, sensitivity.columns, before):
+        least = quilt_scale(before.beside(columns) + floor.of(columns), _left(sensitivity, columns), epsilon)
+        if math.isinf(least) or (best is not None and least > best.scale):
+            continue  # its influence cannot make up for that
+        found = _known(network, on, columns, sensitivity, epsilon, tolerance, before)
         if found is not None and (best is None or _order(found) < _order(best)):
             best = found
     if best is None or not math.isfinite(best.scale):
@@ -113,29 +127,96 @@ def least_known(network: Network, on: str, sensitivity: ColumnSensitivity, epsil
 
 
 def _known(
-    network: Network, on: str, columns: tuple[str, ...], sensitivity: ColumnSensitivity, epsilon: float, tolerance: float
+    network: Network,
+    on: str,
+    columns: tuple[str, ...],
+    sensitivity: ColumnSensitivity,
+    epsilon: float,
+    tolerance: float,
+    before: Before,
 ) -> Known | None:
     """None where a bound is missing: this set is then not usable."""
-    try:
-        left = sensitivity.of(set(sensitivity.columns) - set(columns))
-        influence = max_influence(network, of=columns, on=on, tolerance=tolerance).value
-    except UsageError:
+    influence, left = _influence(network, columns, on, tolerance), _left(sensitivity, columns)
+    if math.isinf(influence):
         return None
-    return Known(on, columns, influence, left, quilt_scale(influence, left, epsilon))
+    spent = quilt_loss(influence, [(before.beside(columns), 1.0)])
+    return Known(on, columns, influence, left, quilt_scale(spent, left, epsilon), spent=spent)
+
+
+def _left(sensitivity: ColumnSensitivity, columns: Sequence[str]) -> float:
+    """What is left to hide; infinite where nothing bounds it."""
+    try:
+        return sensitivity.of(set(sensitivity.columns) - set(columns))
+    except UsageError:
+        return math.inf
+
+
+def _influence(network: Network, columns: tuple[str, ...], on: str, tolerance: float) -> float:
+    """Infinite where it cannot be bounded: the set is then not used."""
+    try:
+        return max_influence(network, of=columns, on=on, tolerance=tolerance).value
+    except UsageError:
+        return math.inf
+
+
+class _Floor:
+    """The influence of a set from below: it tells at least what each of its members tells. Saves time, and nothing rests on it.
+
+    Under a tolerance influences are bounds, which need not be ordered like that.
+    """
+
+    def __init__(self, network: Network, on: str, tolerance: float) -> None:
+        self._network, self._on, self._tolerance = network, on, tolerance
+        self._alone: dict[str, float] = {}
+
+    def of(self, columns: Sequence[str]) -> float:
+        return 0.0 if self._tolerance or len(columns) < 2 else max(self._one(name) for name in columns)
+
+    def _one(self, name: str) -> float:
+        if name not in self._alone:
+            self._alone[name] = max(0.0, _influence(self._network, (name,), self._on, 0.0) * (1 - 1e-9) - 1e-12)
+        return self._alone[name]
 
 
 def _order(known: Known) -> tuple[float, float, int, tuple[str, ...]]:
-    return known.scale, known.influence, len(known.columns), known.columns
+    return known.scale, known.spent, len(known.columns), known.columns
 
 
-def candidates(network: Network, on: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The sets S that are tried: all, or of many columns those of up to two columns and those that lack up to two."""
-    inside = [name for name in dict.fromkeys(columns) if name in network.nodes and name != on]
-    sizes: Iterable[int] = range(len(inside) + 1)
-    if len(inside) > _MOST_COLUMNS:
-        sizes = (0, 1, 2, len(inside) - 2, len(inside) - 1, len(inside))
-    for size in sizes:
-        yield from itertools.combinations(inside, size)
+def least_loss(
+    networks: Sequence[Network], protected: Sequence[str], before: Before, *, tolerances: Sequence[float] | None = None
+) -> float:
+    """What earlier releases tell together about the parameter that they tell the most about, from above.
+
+    >>> from attrpriv.framework.network import Node
+    >>> coin, xor = Node(states=("0", "1"), table=((0.5, 0.5),)), ((1, 0), (0, 1), (0, 1), (1, 0))
+    >>> net = Network(nodes={"i": coin, "a": coin, "b": Node(states=("0", "1"), parents=("i", "a"), table=xor)})
+    >>> a, b = ((frozenset(name), math.inf) for name in "ab")
+    >>> [round(least_loss([net], ["i"], Before(sent)), 9) for sent in ((a,), (b,), (a, b))]
+    [0.0, 0.0, inf]
+    """
+    pairs = _pairs(networks, protected, tolerances)
+    return max(_least_loss(network, on, before, tolerance) for _, network, tolerance, on in pairs)
+
+
+def _least_loss(network: Network, on: str, before: Before, tolerance: float) -> float:
+    _require(network, on, 1.0)
+    best, floor = math.inf, _Floor(network, on, tolerance)
+    for columns in candidates(network, on, (), before):
+        cost = before.beside(columns)
+        if cost + floor.of(columns) < best:
+            best = min(best, quilt_loss(_influence(network, columns, on, tolerance), [(cost, 1.0)]))
+    return best
+
+
+def _pairs(
+    networks: Sequence[Network], protected: Sequence[str], tolerances: Sequence[float] | None
+) -> list[tuple[int, Network, float, str]]:
+    """Every network, by its place and with its tolerance, and every protected parameter."""
+    slack = tuple(tolerances) if tolerances is not None else (0.0,) * len(networks)
+    if not networks or not protected or len(slack) != len(networks):
+        raise UsageError("networks: there must be one or more, a tolerance for each, and a protected parameter.")
+    theta = zip(range(len(networks)), networks, slack, strict=True)
+    return [(*one, on) for one in theta for on in dict.fromkeys(protected)]
 
 
 def least_scale(
@@ -145,6 +226,7 @@ def least_scale(
     epsilon: float,
     *,
     tolerances: Sequence[float] | None = None,
+    before: Before = NOTHING,
 ) -> tuple[float, tuple[Known, ...]]:
     """The scale that hides every protected parameter under every network, with the set that each of them uses.
 
@@ -157,14 +239,10 @@ def least_scale(
     >>> round(least_scale([school], ["income"], ColumnSensitivity.count(["height"], n=100), epsilon=0.5)[0], 6)
     200.0
     """
-    slack = tuple(tolerances) if tolerances is not None else (0.0,) * len(networks)
-    if not networks or not protected or len(slack) != len(networks):
-        raise UsageError("networks: there must be one or more, a tolerance for each, and a protected parameter.")
     found = []
-    for theta, (network, tolerance) in enumerate(zip(networks, slack, strict=True)):
-        for on in dict.fromkeys(protected):
-            known = least_known(network, on, sensitivity, epsilon, tolerance=tolerance)
-            found.append(Known(on, known.columns, known.influence, known.sensitivity, known.scale, theta))
+    for theta, network, tolerance, on in _pairs(networks, protected, tolerances):
+        known = least_known(network, on, sensitivity, epsilon, tolerance=tolerance, before=before)
+        found.append(replace(known, theta=theta))
     return max(known.scale for known in found), tuple(found)
 
 

@@ -7,12 +7,13 @@ is not 5, `true` is not 1); mappings cannot be changed afterwards. `to_json` and
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, Mapping
 from typing import Annotated, Any, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
 
 from attrpriv.errors import PolicyError
+from attrpriv.framework.known_keys import nearest_key
 
 V = TypeVar("V")
 
@@ -20,13 +21,20 @@ V = TypeVar("V")
 class FrozenDict(Mapping[str, V]):
     """A mapping that stays as it was made, and that can be copied and pickled."""
 
-    __slots__ = ("_items",)
+    __slots__ = ("_hash", "_items")
 
     def __init__(self, items: Mapping[str, V]) -> None:
         self._items: dict[str, V] = dict(items)
+        self._hash: int | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._items,)  # a hash is of this process alone
 
     def __getitem__(self, key: str) -> V:
         return self._items[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -34,8 +42,13 @@ class FrozenDict(Mapping[str, V]):
     def __len__(self) -> int:
         return len(self._items)
 
+    def items(self) -> ItemsView[str, V]:
+        return self._items.items()
+
     def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
+        if self._hash is None:  # of the pairs of a wide table it takes a while
+            self._hash = hash(frozenset(self._items.items()))
+        return self._hash
 
     def __repr__(self) -> str:
         return repr(self._items)
@@ -75,7 +88,7 @@ class FrozenModel(BaseModel):
         try:
             super().__init__(**data)
         except ValidationError as error:
-            problem = one_line(error)
+            problem = one_line(error, type(self))
         if problem is not None:
             raise PolicyError(problem)
 
@@ -99,19 +112,28 @@ class FrozenModel(BaseModel):
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            problem = one_line(error)
+            problem = one_line(error, cls)
         raise PolicyError(problem)
 
 
-def one_line(error: ValidationError) -> str:
-    """Parameter, requirement and what was received, for the first thing that is wrong."""
+def one_line(error: ValidationError, model: type[BaseModel]) -> str:
+    """Parameter, requirement and what was received, for the first thing that is wrong; an unknown key comes first."""
     found = error.errors(include_url=False, include_context=False)
     # A list whose entries are wrong is also "too short": that says nothing more.
     details = [d for d in found if d["type"] != "too_short" or not any(_inside(other["loc"], d["loc"]) for other in found)]
-    first = details[0]
+    # A key that is missing may be there, misspelt.
+    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
     where = _path(first["loc"]) or error.title.lower()
     more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
-    return f"{where}: {_requirement(first)}{more}"
+    return f"{where}: {_unknown(first, model) or _requirement(first)}{more}"
+
+
+def _unknown(detail: Any, model: type[BaseModel]) -> str | None:
+    if detail["type"] != "extra_forbidden":
+        return None
+    near = nearest_key(model, detail["loc"])
+    correct = "Remove it or correct its spelling" if near is None else f"Did you mean {near}? Correct it or remove it"
+    return f"unknown key. {correct}; `attrpriv schema` lists the keys."
 
 
 def _inside(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
@@ -129,8 +151,6 @@ def _path(location: tuple[int | str, ...]) -> str:
 
 def _requirement(detail: Any) -> str:
     kind, message = detail["type"], str(detail["msg"])
-    if kind == "extra_forbidden":
-        return "unknown key. Remove it or correct its spelling; `attrpriv schema` lists the keys."
     if kind == "missing":
         return "is required and has no default. Add it."
     if kind == "value_error":

@@ -1,6 +1,8 @@
-"""Places of ledgers: a path, or the URL of a PostgreSQL database.
+"""Places of ledgers and tables: a path, the URL of a PostgreSQL database, or a table that Spark knows.
 
-    postgresql://[user@]host[:port]/database[?option=value...][#name]
+    postgresql://[user@]host[:port]/database[?option=value...][#name]            a ledger
+    postgresql://[user@]host[:port]/database?table=name[&schema=name][&...]      a table
+    spark:[[catalog.]database.]name                                              a table
 
 What must never change: a policy is read by people who must not connect, so a URL in one holds no password, and no message ever
 quotes a URL.
@@ -8,6 +10,7 @@ quotes a URL.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
@@ -34,3 +37,39 @@ def has_password(url: str) -> bool:
         return parts.password is not None or any(key in _SECRETS for key, _ in parse_qsl(parts.query, keep_blank_values=True))
     except ValueError:
         return True
+
+
+def is_remote(place: str | Path) -> bool:
+    """Whether a table is in a database or a cluster and not in a file.
+
+    >>> is_remote("postgresql://db.example/school?table=students"), is_remote("spark:school.students"), is_remote("a.parquet")
+    (True, True, False)
+    """
+    return is_url(place) or (isinstance(place, str) and place.startswith("spark:"))
+
+
+def table_name(place: str | Path) -> str:
+    """The name of a table, without its place: what its ledger in a database is called.
+
+    >>> table_name("postgresql://db.example/school?table=students"), table_name("spark:school.students"), table_name("a/b.csv")
+    ('students', 'students', 'b')
+    """
+    if is_url(place):
+        try:
+            return dict(parse_qsl(urlsplit(str(place)).query)).get("table", "")
+        except ValueError:
+            return ""
+    return str(place).rpartition(".")[2].removeprefix("spark:") if is_remote(place) else Path(place).name.partition(".")[0]
+
+
+def ledger_beside(place: str | Path, folder: Path | None = None) -> Path:
+    """The ledger of a table: named after it, so that every policy finds the same one; in this folder, or beside the table.
+
+    >>> ledger_beside("a/students.parquet").as_posix(), ledger_beside("spark:school.students", Path("b")).as_posix()
+    ('a/students.ledger', 'b/students.ledger')
+    >>> ledger_beside("a/visits-*.parquet").as_posix()
+    'a/visits-_.ledger'
+    """
+    name = (table_name(place) or "table") if is_remote(place) else Path(place).name
+    beside = Path() if is_remote(place) else Path(place).parent
+    return ((beside if folder is None else folder) / re.sub(r"[*?\[\]/\\\0]", "_", name)).with_suffix(".ledger")

@@ -1,19 +1,25 @@
 """The problem a mechanism solves: secrets, pairs, assumption, queries, budget, n. It contains no data.
 
-What must never change: a problem is a function of public inputs only (policy, query, schema, number of rows). A plan is a
-function of the problem, so nothing in a plan depends on the table's values.
+What must never change: a problem is a function of public inputs only (policy, query, schema, number of rows, what was released
+before). A plan is a function of the problem, so nothing in a plan depends on the table's values.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
 
+from attrpriv.errors import QueryError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
+from attrpriv.framework.public_groups import Categories
 from attrpriv.framework.secret import Secret
+from attrpriv.queries.arithmetic import parse_arithmetic
+from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 
 # Above 100 a promise says nothing: e^100 is beyond any prior.
@@ -31,6 +37,41 @@ def _increasing(edges: tuple[float, ...]) -> tuple[float, ...]:
 Edges = Annotated[tuple[Finite, ...], AfterValidator(_increasing)]
 
 
+def _canonical_conditions(value: object) -> object:
+    """Subsets under the text that queries have too."""
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[object, object] = {}
+    for key, size in value.items():
+        problem = None
+        try:
+            text = str(parse_condition(key))
+        except QueryError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(f"{key}: must be a condition, such as ward = 'b'. {problem}")
+        if text in found:
+            raise ValueError(f"must name each subset once. Got {text} twice.")
+        found[text] = size
+    return found
+
+
+Sizes = Annotated[FrozenMap[Annotated[int, Field(strict=True, ge=1)]], BeforeValidator(_canonical_conditions)]
+
+
+def _form_query(key: str) -> Query:
+    with suppress(QueryError):
+        return Query("avg", of=(key,))
+    raise QueryError(f"{key}: was released before, over a subset of the rows. What may follow that is not covered.")
+
+
+def _is_form(key: str) -> bool:
+    """Whether a column's name is also how a combination of columns is written."""
+    with suppress(QueryError):
+        return parse_arithmetic(key).text == key != parse_arithmetic(key).column
+    return False
+
+
 class Problem(FrozenModel):
     """Everything a mechanism may look at."""
 
@@ -46,17 +87,61 @@ class Problem(FrozenModel):
     resolution: FrozenMap[Positive] = Field(default_factory=dict)
     missing: FrozenMap[Finite] = Field(default_factory=dict)
     bins: FrozenMap[Edges] = Field(default_factory=dict)
+    categories: FrozenMap[Categories] = Field(default_factory=dict)
+    sizes: Sizes = Field(default_factory=dict)
     composition: FrozenMap[Share] = Field(default_factory=dict)
     known_rows: Annotated[Share, Field(lt=1)] = 0.0
     types: FrozenMap[str] = Field(default_factory=dict)
     individuals: Positive | None = Field(default=None, description="epsilon of row-level differential privacy on top")
     accept_fit_risk: bool = False
     policy_digest: str = ""
+    spend: Annotated[Finite, Field(gt=0, le=1)] = Field(default=1.0, description="share of what is left that may be used")
+    earlier: SerializeAsAny[FrozenModel] | None = Field(
+        default=None, exclude=True, description="evidence of what was released before: a proof for all of it together"
+    )
+
+    @property
+    def public(self) -> bool:
+        """Whether only the number of rows is asked for, which everybody knows."""
+        return all(query.whole_table for query in self.queries)
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is the only release there may be: nothing before it, and nothing kept for after it."""
+        return self.earlier is None and self.spend == 1
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The distinct columns the queries read, in order."""
-        return tuple(dict.fromkeys(query.column for query in self.queries if query.column is not None))
+        """What the queries average, distinct and in order: columns, and linear combinations by their text."""
+        return tuple(dict.fromkeys(query.key for query in self.queries if query.key is not None))
+
+    @property
+    def combined(self) -> bool:
+        """Whether an average of a linear combination is asked for."""
+        return any(not query.simple for query in self.queries)
+
+    @property
+    def forms(self) -> tuple[dict[str, float], ...]:
+        """The coefficients of each of `columns`; of a column as it is, itself once."""
+        found = {query.key: query.linear for query in self.queries if query.key is not None}
+        named = [(key, found[key]) for key in self.columns]
+        return tuple({} if form is None else {c: float(weight) for c, weight in form.coefficients.items()} for _, form in named)
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns of the table that `columns` are made of."""
+        return tuple(dict.fromkeys(column for form in self.forms for column in form)) if self.combined else self.columns
+
+    def average(self, key: str) -> Query:
+        """The query behind one of `columns`, also of an earlier release: a column that the assumption names, else a form."""
+        asked = next((query for query in self.queries if query.key == key), None)
+        if asked is not None:
+            return Query("avg", asked.column, of=asked.of)
+        if not any(key in getattr(member, "columns", ()) for member in self.theta):
+            return _form_query(key)
+        if _is_form(key):
+            raise QueryError(f"{key}: was released before, and may be a column or a combination of columns. Rename the column.")
+        return Query("avg", key)
 
     def spacing(self, column: str) -> tuple[float | None, bool]:
         """The spacing of the column's values, if anything is known of it, and whether the policy declared it.
@@ -77,4 +162,4 @@ class Problem(FrozenModel):
         return "\n".join(lines)
 
 
-__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Share"]
+__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Share", "Sizes"]

@@ -6,10 +6,11 @@ anywhere fails the check, and nothing in a certificate depends on the table's va
 """
 
 from attrpriv.guarantee.calibrated_weights import WeightedColumn, WeightsCheck, WeightsEvidence
-from attrpriv.guarantee.certificate import Certificate, Guarantee
+from attrpriv.guarantee.certificate import LEAST_LEFT, Certificate, Guarantee
 from attrpriv.guarantee.chain import ChainCheck, ChainEvidence
 from attrpriv.guarantee.clamp import Clamp, Read
 from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
+from attrpriv.guarantee.count_sequence import CountDraw, CountHistory, CountSequenceEvidence, JointLaw, SequenceCheck
 from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
@@ -24,12 +25,14 @@ from attrpriv.guarantee.parameter_counts import (
     ParameterWassersteinEvidence,
 )
 from attrpriv.guarantee.quantile_clip import Moments, QuantileClipEvidence
-from attrpriv.guarantee.quilts import QuiltCheck, QuiltEvidence, QuiltTerm
+from attrpriv.guarantee.quilts import EarlierTerms, QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.guarantee.sequence import SequenceEvidence, SequenceStep
 from attrpriv.guarantee.transport import TransportCheck, TransportEvidence
 from attrpriv.guarantee.view import ViewCell, ViewEvidence
 
 __all__ = [
+    "LEAST_LEFT",
     "CasesCheck",
     "Certificate",
     "ChainCheck",
@@ -40,10 +43,14 @@ __all__ = [
     "CountCasesEvidence",
     "CountCheck",
     "CountDirectEvidence",
+    "CountDraw",
+    "CountHistory",
     "CountHybridEvidence",
     "CountLaplaceEvidence",
+    "CountSequenceEvidence",
     "CountTransportEvidence",
     "CouplingEvidence",
+    "EarlierTerms",
     "GaussianCheck",
     "GaussianEvidence",
     "GroupCheck",
@@ -54,6 +61,7 @@ __all__ = [
     "Guarantee",
     "HierarchyCheck",
     "HierarchyEvidence",
+    "JointLaw",
     "KernelEvidence",
     "LaplaceEvidence",
     "LaplaceTerm",
@@ -67,6 +75,9 @@ __all__ = [
     "QuiltEvidence",
     "QuiltTerm",
     "Read",
+    "SequenceCheck",
+    "SequenceEvidence",
+    "SequenceStep",
     "TransportCheck",
     "TransportEvidence",
     "ViewCell",

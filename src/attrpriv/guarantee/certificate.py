@@ -12,6 +12,7 @@ from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee.calibrated_weights import WeightsEvidence
 from attrpriv.guarantee.chain import ChainEvidence
 from attrpriv.guarantee.count_cases import CountCasesEvidence
+from attrpriv.guarantee.count_sequence import CountSequenceEvidence
 from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
 from attrpriv.guarantee.gaussian import GaussianEvidence
@@ -27,8 +28,12 @@ from attrpriv.guarantee.parameter_counts import (
 from attrpriv.guarantee.quantile_clip import QuantileClipEvidence
 from attrpriv.guarantee.quilts import QuiltEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
+from attrpriv.guarantee.sequence import SequenceEvidence
 from attrpriv.guarantee.transport import TransportEvidence
 from attrpriv.guarantee.view import ViewEvidence
+
+# A smaller share of a budget is nothing: noise for it would be a thousand times what the whole budget asks for.
+LEAST_LEFT = 1e-6
 
 Evidence = Annotated[
     GaussianEvidence
@@ -39,6 +44,7 @@ Evidence = Annotated[
     | CountLaplaceEvidence
     | CountDirectEvidence
     | CountCasesEvidence
+    | CountSequenceEvidence
     | WassersteinEvidence
     | KernelEvidence
     | CouplingEvidence
@@ -50,6 +56,7 @@ Evidence = Annotated[
     | GroupVectorTransportEvidence
     | HierarchyEvidence
     | TransportEvidence
+    | SequenceEvidence
     | QuantileClipEvidence
     | WeightsEvidence
     | QuiltEvidence
@@ -93,6 +100,17 @@ class Certificate(FrozenModel):
         except (ValidationError, UsageError, ArithmeticError):
             return math.nan
 
+    def left(self, epsilon: float, delta: float) -> float:
+        """The share of this budget that is left once everything it covers is released; 0 where no rule goes on from here."""
+        spent = getattr(self.evidence, "spent", None)
+        share = 0.0 if spent is None else 1.0 - float(spent(epsilon, delta))
+        return min(1.0, share) if share > LEAST_LEFT else 0.0
+
+    def follows(self, earlier: Certificate | None) -> bool:
+        """Whether it covers what `earlier` covers, and nothing else that was released before."""
+        follows = getattr(self.evidence, "follows", None)
+        return earlier is None if follows is None else bool(follows(None if earlier is None else earlier.evidence))
+
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
         covers = getattr(self.evidence, "covers", None)  # evidence of counts and views covers no average
@@ -112,7 +130,7 @@ class Certificate(FrozenModel):
         if isinstance(self.evidence, HierarchyEvidence):
             apart = self.evidence.distance()
             lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
-        if isinstance(self.evidence, TransportEvidence):
+        if isinstance(self.evidence, TransportEvidence | SequenceEvidence):
             for moved in self.evidence.checks:
                 apart = self.evidence.distance_of(moved)
                 lines.append(f"worst for {moved.secret}: outputs {apart:.6g} standard deviations apart")

@@ -1,15 +1,16 @@
 """The evidence that each entry of a Markov chain is hidden: quilts that cover every node (docs/theory/chain-quilt.md).
 
-    loss = max over theta and i of  min over the stored quilts Q of   e(Q | X_i) + width |N| / scale
+    loss = max over theta and i of  min over the stored quilts Q of   e(Q | X_i) + rate |N|
 
+The rate is the sum of width/scale over this release and all earlier ones, of which no more is kept: `earlier`.
 What must never change: the loss is recomputed from the stored chains over all nodes, rounded up; nothing is taken from the
-search that found the quilts. More quilts can only lower it, and the empty one is always among them.
+search that found the quilts. More quilts can only lower it, and the empty one is always among them. Each node has *one* quilt
+for everything released; losses that were reached with different quilts do not add up.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -45,28 +46,38 @@ class ChainEvidence(FrozenModel):
     length: int = Field(ge=2, description="the number of entries: the rows of the table")
     width: Positive
     scale: Positive
+    earlier: NonNegative = Field(default=0.0, description="the sum of width/scale over all releases before this, rounded up")
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
 
     def loss(self) -> float:
-        """The largest loss of any entry under any member, from above."""
-        return self.joint_loss(self.width / self.scale * (1 + 1e-15))
-
-    def joint_loss(self, rate: float) -> float:
-        """The same for everything released, where `rate` is the sum of width/scale over all releases."""
+        """The largest loss of any entry under any member, from above, by everything released."""
+        rate = self.rate()
         if not (math.isfinite(rate) and rate > 0):
             return math.inf
         return max(chain_loss(check.chain, self.length, rate, check.shapes) for check in self.checks)
+
+    def rate(self) -> float:
+        """The sum of width/scale over this release and all before it, from above."""
+        own = self.width / self.scale * (1 + 1e-15)
+        return math.nextafter(self.earlier + own, math.inf) if self.earlier else own
+
+    def spent(self, epsilon: float, delta: float) -> float:
+        """The share of the budget that everything released so far uses: the loss over epsilon, from above."""
+        loss = self.loss()
+        share = math.nextafter(loss / epsilon, math.inf)
+        return min(1.0, share) if loss <= epsilon else share
+
+    def follows(self, earlier: object | None) -> bool:
+        """Whether what it counts as released before is what this evidence is about, and all that came before that."""
+        if earlier is None:
+            return self.earlier == 0
+        if not isinstance(earlier, ChainEvidence):
+            return False
+        return (self.column, self.length, self.earlier) == (earlier.column, earlier.length, earlier.rate())
 
     def counts(self, reads: frozenset[str], width: float, noise: str, scale: float, n: int) -> bool:
         """Whether this noise on a statistic of these columns is what was counted on."""
         wanted = ("laplace", self.scale, self.width, self.length)
         return reads == {self.column} and (noise, scale, width, n) == wanted
-
-
-def same_chains(evidence: Sequence[ChainEvidence]) -> bool:
-    """Whether all are about one table under one assumption."""
-    first = evidence[0]
-    stated = [(one.column, one.length, [check.chain for check in one.checks]) for one in evidence]
-    return all(one == (first.column, first.length, [check.chain for check in first.checks]) for one in stated)

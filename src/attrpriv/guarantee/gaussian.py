@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from attrpriv.calibration.gaussian import gaussian_mu
 from attrpriv.divergences import gaussian_delta_upper, moving_upper
 from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
@@ -104,6 +105,8 @@ class GaussianEvidence(Charged):
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
     factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
+    before: int = Field(default=0, ge=0, description="so many of the columns, the first ones, were released earlier")
+    common_before: int = Field(default=0, ge=0, description="so many columns of the factor were drawn then")
     checks: tuple[GaussianCheck, ...]
     set_checks: tuple[CasesCheck, ...] = Field(default=(), description="set-valued secrets, for one average")
 
@@ -153,9 +156,43 @@ class GaussianEvidence(Charged):
             spread = spread + factor @ factor.T
         return np.asarray(spread, dtype=np.float64)
 
+    def spent(self, epsilon: float, delta: float) -> float:
+        """The share of the budget that everything released so far uses: squares of distances add up. From above."""
+        inner = self.inner(epsilon)
+        if inner is None or self.set_checks or self.clip_delta or not self.delta(epsilon) <= delta:
+            return math.inf  # sets of values and clipped rows are covered for a release that is alone
+        left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * (1 - 1e-10)
+        if not left > 0:
+            return math.inf
+        return (self.distance() / gaussian_mu(inner, left)) ** 2 * ROUND_UP
+
+    def follows(self, earlier: object | None) -> bool:
+        """Whether the columns that it says were released earlier are those of this evidence, with the same noise."""
+        if earlier is None:
+            return self.before == 0 and self.common_before == 0
+        if not isinstance(earlier, GaussianEvidence):
+            return False
+        wide = len(earlier.factor[0]) if earlier.factor else 0
+        rows = self.factor or ((),) * len(self.columns)
+        old = earlier.factor or ((),) * len(earlier.columns)
+        same = (self.columns[: self.before], self.independent[: self.before]) == (earlier.columns, earlier.independent)
+        kept = all(row[:wide] == was and not any(row[wide:]) for row, was in zip(rows[: self.before], old, strict=False))
+        return same and self.common_before == wide and kept and not any(x for row in rows[self.before :] for x in row[:wide])
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """What this release adds to the earlier ones."""
+        return self.columns[self.before :]
+
+    @property
+    def own_factor(self) -> Rows:
+        """The common noise that this release draws."""
+        rows = tuple(row[self.common_before :] for row in self.factor[self.before :])
+        return rows if any(rows) else ()
+
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
-        own = dict(zip(self.columns, self.independent, strict=True))
+        own = dict(zip(self.own_columns, self.independent[self.before :], strict=True))
         return kind == "gaussian" and bool(self.checks or self.set_checks) and own.get(column) == scale
 
 

@@ -2,8 +2,11 @@
 
     loss_i = e(phi_S | phi_i) + sum over terms k of Delta_{A_k minus S} F_k / b_k,   0/0 = 0, x/0 = infinity
 
+The terms are those of this release and of all earlier ones. Of these `earlier` keeps the sum of Delta/b for each set of columns
+that was read: all that the rule needs, so that ten thousand answers take no more room than the sets that they read.
 What must never change: the influence is computed again from the stored networks, over the whole tolerance; every protected
-parameter has a set S under every network; a term counts as known only if *all* columns that it reads are in S.
+parameter has *one* set S under every network, for everything released (adding up what each release loses with a set of its own
+is not sound); a term counts as known only if *all* columns that it reads are in S.
 """
 
 from __future__ import annotations
@@ -35,6 +38,22 @@ class QuiltTerm(FrozenModel):
         size = math.inf if self.sensitivity is None else self.sensitivity
         return size + self.granularity, self.scale
 
+    def rate(self) -> float:
+        """Delta/b where nothing is known, from above."""
+        size, scale = self.part(frozenset())
+        return _up(_up(size) / scale) if scale else math.inf
+
+
+class EarlierTerms(FrozenModel):
+    """All earlier statistics that read exactly these columns."""
+
+    columns: tuple[str, ...] = Field(min_length=1)
+    rate: NonNegative | None = Field(description="the sum of their Delta/b, rounded up; none: one of them is exact")
+
+    @property
+    def size(self) -> float:
+        return math.inf if self.rate is None else self.rate
+
 
 class QuiltCheck(FrozenModel):
     """The set S that hides one protected parameter under one network."""
@@ -53,6 +72,7 @@ class QuiltEvidence(FrozenModel):
     protected: tuple[str, ...] = Field(min_length=1)
     terms: tuple[QuiltTerm, ...] = Field(min_length=1)
     checks: tuple[QuiltCheck, ...]
+    earlier: tuple[EarlierTerms, ...] = Field(default=(), description="what was released before this")
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
@@ -66,12 +86,39 @@ class QuiltEvidence(FrozenModel):
         return max(self.loss_of(check) for check in self.checks)
 
     def loss_of(self, check: QuiltCheck) -> float:
+        return quilt_loss(self.influence_of(check), self.parts(check))
+
+    def parts(self, check: QuiltCheck) -> list[tuple[float, float]]:
+        """Delta and b of everything released, this time and before."""
         known = frozenset(check.known)
-        return quilt_loss(self.influence_of(check), [term.part(known) for term in self.terms])
+        before = [(0.0 if known.issuperset(terms.columns) else terms.size, 1.0) for terms in self.earlier]
+        return [*before, *(term.part(known) for term in self.terms)]
 
     def influence_of(self, check: QuiltCheck) -> float:
         network, tolerance = self.networks[check.theta], self.tolerances[check.theta]
         return max_influence(network, of=check.known, on=check.secret, tolerance=tolerance).value
+
+    def spent(self, epsilon: float, delta: float) -> float:
+        """The share of the budget that everything released so far uses: the loss over epsilon, from above."""
+        loss = self.loss()
+        share = math.nextafter(loss / epsilon, math.inf)
+        return min(1.0, share) if loss <= epsilon else share
+
+    def follows(self, earlier: object | None) -> bool:
+        """Whether what it counts as released before is what this evidence is about, and all that came before that."""
+        if earlier is None:
+            return not self.earlier
+        return isinstance(earlier, QuiltEvidence) and self.earlier == earlier.together()
+
+    def together(self) -> tuple[EarlierTerms, ...]:
+        """Everything released, for the next release to count: each set of columns once, its rates added up and rounded up."""
+        rates = {terms.columns: terms.size for terms in self.earlier}
+        for term in self.terms:
+            columns = tuple(sorted(set(term.columns)))
+            rates[columns] = _up(rates.get(columns, 0.0) + term.rate())
+        return tuple(
+            EarlierTerms(columns=columns, rate=rate if math.isfinite(rate) else None) for columns, rate in sorted(rates.items())
+        )
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether this noise on a column's average is what was counted on."""
@@ -85,6 +132,10 @@ class QuiltEvidence(FrozenModel):
             return False
         term = self.terms[0]
         return read == frozenset(term.columns) and (moves, scale, noise) == (term.sensitivity, term.scale, _kind(term))
+
+
+def _up(x: float) -> float:
+    return math.nextafter(x, math.inf)
 
 
 def _kind(term: QuiltTerm) -> str:

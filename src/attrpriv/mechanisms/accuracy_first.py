@@ -2,6 +2,8 @@
 
     epsilon* = min over mechanisms of the least epsilon at which the plan's expected error is at most the wanted one
 
+Where a release shares its table's budget with others, epsilon is that of all of them, and the least share is looked for.
+
 Of one mechanism the error falls as epsilon grows, nearly as a power of it, so that a search along logarithms needs few plans.
 What must never change: the plan that is returned was itself made at the epsilon it states, and its own error was found to be at
 most the wanted one; and its epsilon is never above the policy's, which is the budget. Where more would be needed, that is said.
@@ -68,12 +70,22 @@ def _reaches(found: Plan | None, error: float, by: Measure) -> bool:
     return _error(found, by) <= error
 
 
+def _dial(problem: Problem) -> str:
+    """What is turned: epsilon of a release that is alone, else its share of what is left."""
+    return "epsilon" if problem.alone else "spend"
+
+
+def _used(found: Plan, problem: Problem) -> float:
+    """Where the dial stands."""
+    return found.epsilon if problem.alone else found.spend
+
+
 def _planner(problem: Problem, mechanism: str) -> Planner:
-    """The same problem at another epsilon; None where the mechanism refuses it."""
+    """The same problem with the dial elsewhere; None where the mechanism refuses it."""
 
     def at(epsilon: float) -> Plan | None:
         try:
-            return plan(problem.model_copy(update={"epsilon": epsilon}), mechanism)
+            return plan(problem.model_copy(update={_dial(problem): epsilon}), mechanism)
         except (RefusedError, UsageError):
             return None
 
@@ -86,23 +98,26 @@ def _least(problem: Problem, found: Plan, best: Plan, error: float, by: Measure)
         return found if found.epsilon < best.epsilon or best is found else best
     at, high = _planner(problem, found.mechanism), found
     if best.mechanism != found.mechanism:
-        lower = at(best.epsilon * (1 - CLOSE)) if best.epsilon else None
+        used = _used(best, problem)
+        lower = at(used * (1 - CLOSE)) if best.epsilon else None
         if lower is None or not _reaches(lower, error, by):
             return best
         high = lower
-    return _search(at, high, error, by, problem.epsilon * _LEAST)
+    most = problem.epsilon if problem.alone else problem.spend
+    return _search(at, high, error, by, most * _LEAST, lambda plan: _used(plan, problem))
 
 
-def _search(at: Planner, high: Plan, error: float, by: Measure, floor: float) -> Plan:
+def _search(at: Planner, high: Plan, error: float, by: Measure, floor: float, used: Callable[[Plan], float]) -> Plan:
     """From a plan that reaches the error down to the least epsilon that does; what is returned was found to reach it."""
     least = at(floor)
     if least is not None and _reaches(least, error, by):
         return least  # some errors do not depend on epsilon
     low, at_low = 0.0, math.inf
     for _ in range(_STEPS):
-        if high.epsilon - low <= CLOSE * high.epsilon or high.epsilon <= floor:
+        top = used(high)
+        if top - low <= CLOSE * top or top <= floor:
             break
-        epsilon = _guess(low, at_low, high.epsilon, _error(high, by), error)
+        epsilon = _guess(low, at_low, top, _error(high, by), error)
         found = at(max(epsilon, floor))
         if _reaches(found, error, by) and found is not None:
             high = found
@@ -126,6 +141,12 @@ def _guess(low: float, at_low: float, high: float, at_high: float, error: float)
 
 def _out_of_reach(problem: Problem, able: tuple[Plan, ...], error: float, by: Measure) -> RefusedError:
     """Which epsilon would be needed, by the mechanism that needs the least."""
+    if not problem.alone:
+        best = min(_error(found, by) for found in able)
+        return RefusedError(
+            f"error: {error:g} is out of reach; with {problem.spend:.3g} of what is left of the table's budget the least error "
+            f"({by}) is {best:.4g}. Spend more of it, or ask for less."
+        )
     needed: Plan | None = None
     for found in able:
         most = _MOST if needed is None else needed.epsilon * (1 - CLOSE)

@@ -16,6 +16,8 @@ from attrpriv.queries.query import Query
 
 # Halvings of the logarithm of a share: three digits of it.
 _STEPS = 14
+# Each step is a plan, which takes long with many secrets.
+_MOST_SECRETS = 10
 
 
 def advice(ranking: Ranking) -> str | None:
@@ -29,6 +31,8 @@ def advice(ranking: Ranking) -> str | None:
     def enough(problem: Problem) -> bool:
         return _error(chosen.mechanism, problem, query, ranking.by) <= goal
 
+    if len(ranking.problem.secrets) > _MOST_SECRETS:
+        return f"{_nothing(goal)}; something might with fewer secrets, a smaller within or a smaller slope tolerance."
     ways = []
     nearer = _largest_share(lambda share: enough(_nearer(ranking.problem, share)))
     if nearer is not None:
@@ -38,7 +42,11 @@ def advice(ranking: Ranking) -> str | None:
     if surer is not None and slope > 0:
         ways.append(f"slope tolerance <= {surer * slope:.3g}")
     would = f"; something would with {' or '.join(ways)}" if ways else ""
-    return f"nothing beats the constant answer that the assumption already gives (error {goal:.3g}){would}."
+    return f"{_nothing(goal)}{would}."
+
+
+def _nothing(goal: float) -> str:
+    return f"nothing beats the constant answer that the assumption already gives (error {goal:.3g})"
 
 
 def _largest_share(enough: Callable[[float], bool]) -> float | None:

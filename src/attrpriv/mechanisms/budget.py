@@ -28,6 +28,10 @@ from attrpriv.framework import Assumption, Problem
 from attrpriv.mechanisms.refusal import Refusal
 
 _RESERVE = 0.02
+# In a sequence grids and recorded values are paid for so many averages and so much, whether they are asked for or not: the
+# distance that is allowed in all must not depend on which queries come, because these may depend on the answers.
+MOST_STEPS = 40
+MOST_LATTICE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,18 @@ class Budget:
 
 
 def budget(
-    problem: Problem, theta: Sequence[Assumption], lattice_lambda: float, clip_delta: float, common: int | None = None
+    problem: Problem,
+    theta: Sequence[Assumption],
+    lattice_lambda: float,
+    clip_delta: float,
+    common: int | None = None,
+    columns: int | None = None,
 ) -> Budget:
-    """Pay for everything, `common` draws of noise common to several averages included; refuse where nothing is left."""
-    grid_lambda, grid_eta = grid_charge(len(problem.columns), common)
+    """Pay for everything, `common` draws of noise common to several averages included; refuse where nothing is left.
+
+    `columns` is how many averages get noise, where it is not those of the problem.
+    """
+    grid_lambda, grid_eta = grid_charge(len(problem.columns) if columns is None else columns, common)
     shapes = [g.tolerance.shape for g in theta if isinstance(g, Gaussian) and g.tolerance.shape is not None]
     shape_lambda = max((shape.lambda_ for shape in shapes), default=0.0)
     shape_eta = max((shape.eta for shape in shapes), default=0.0)
@@ -87,6 +99,19 @@ def budget(
         fit.promised,
         fit.lines,
     )
+
+
+def sequence_budget(
+    problem: Problem, theta: Sequence[Assumption], averages: int, lattice_lambda: float, common: int | None = None
+) -> Budget:
+    """The budget of a release that shares it with others; the same whichever averages they are of."""
+    if averages > MOST_STEPS:
+        raise Refusal(f"a sequence has at most {MOST_STEPS} averages. Ask for fewer, or for many at once with spend 1.")
+    if lattice_lambda > MOST_LATTICE:
+        raise Refusal("the mask does not cover the spacing of the values well enough for a sequence. Declare resolution.")
+    if problem.calibration == "classical":
+        raise Refusal("calibration: the classical constant is for a release that is alone. Use analytic, or spend 1.")
+    return budget(problem, theta, MOST_LATTICE, 0.0, common, MOST_STEPS)
 
 
 def _fit_charge(problem: Problem, theta: Sequence[Assumption]) -> FitCharge:

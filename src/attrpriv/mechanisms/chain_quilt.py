@@ -5,12 +5,16 @@
 `width` is how far one entry can move what is released: 1 for a count with a filter, the range of the states for a sum (in steps
 of their common unit), 2 for a histogram. Pure epsilon; nothing but the chain's own column may be asked about. The proof is in
 docs/theory/chain-quilt.md.
+
+After earlier releases, of rate r (the sum of their width/scale), the scale is width/(1/score - r), where the score is that of a
+target: what the earlier ones lose, and the share of the rest that this one may spend. Rates below 1/score are just those that
+lose at most the target, with the best quilt of each node for everything released.
 """
 
 from __future__ import annotations
 
 from attrpriv.assumptions.chain import Chain
-from attrpriv.calibration.chain_quilt import ChainScore, chain_score
+from attrpriv.calibration.chain_quilt import ChainScore, chain_loss, chain_score
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ChainCheck, ChainEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
@@ -27,6 +31,8 @@ from attrpriv.mechanisms.wording import common_assumptions, statement
 _REFERENCE = "docs/theory/chain-quilt.md"
 # The certificate recomputes the loss from the scale; this much more noise covers its rounding.
 _MORE = 1 + 1e-9
+# Of a smaller share of the rate nothing is left but rounding.
+_LEAST_LEFT = 1e-6
 
 
 def plan(problem: Problem) -> Plan:
@@ -38,19 +44,56 @@ def plan(problem: Problem) -> Plan:
     if not tally.width:
         raise Refusal(f"{query.text} does not depend on the entries.")
     members = tuple(member for chain in chains for member in chain.members)
-    scores = _scores(problem, members)
+    earlier = _earlier(problem, chains[0])
+    scores = _scores(problem, members, earlier)
     if not max(score.sigma for score in scores):
         raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
-    scale = tally.width * max(score.sigma for score in scores) * _MORE
+    scale = _scale(tally.width, max(score.sigma for score in scores) * _MORE, earlier)
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * _MORE)
     return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
 
 
-def _scores(problem: Problem, members: tuple[MarkovChain, ...]) -> tuple[ChainScore, ...]:
+def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
+    """The evidence of what was released before, about the same entries."""
+    if problem.earlier is None:
+        return None
+    if not isinstance(problem.earlier, ChainEvidence):
+        raise Refusal("continues releases of chain_quilt; what was released before is of another kind.")
+    if (problem.earlier.column, problem.earlier.length) != (chain.column, problem.n):
+        raise Refusal("continues releases about the same entries; the column, or the number of rows, was another one before.")
+    return problem.earlier
+
+
+def _target(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> float:
+    """What everything released may lose after this: computed again, only the noise that was drawn is taken as given."""
+    used = 0.0 if earlier is None else max(_used(problem, member, earlier) for member in members)
+    if not used <= problem.epsilon:
+        raise Refusal(f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.")
+    return min(problem.epsilon, used + problem.spend * (problem.epsilon - used))
+
+
+def _used(problem: Problem, member: MarkovChain, earlier: ChainEvidence) -> float:
+    """What the earlier releases lose under one chain; quilts are those used before, or of a chain that is new, its own."""
+    shapes = [shape for check in earlier.checks if check.chain == member for shape in check.shapes]
+    shapes = shapes or list(chain_score(member, problem.n, problem.epsilon).shapes)
+    return chain_loss(member, problem.n, earlier.rate(), shapes)
+
+
+def _scale(width: int, sigma: float, earlier: ChainEvidence | None) -> float:
+    if earlier is None:
+        return width * sigma
+    left = 1 / sigma - earlier.rate()
+    if not left * sigma > _LEAST_LEFT:
+        raise Refusal("the earlier releases leave nothing of the budget. What was answered is answered again at no cost.")
+    return width / left
+
+
+def _scores(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> tuple[ChainScore, ...]:
     reason = None
     try:
-        return tuple(chain_score(member, problem.n, problem.epsilon) for member in members)
+        target = _target(problem, members, earlier)
+        return tuple(chain_score(member, problem.n, target) for member in members)
     except UsageError as error:
         reason = str(error)
     raise Refusal(reason)
@@ -96,7 +139,10 @@ def _plan(
         certificate=certificate,
         errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
         model_error=chain_model_error(evidence),
-        notes=_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
+        notes=(
+            *_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
+            *_joint_notes(evidence),
+        ),
     )
 
 
@@ -117,7 +163,10 @@ def _evidence(
         for k, (member, score) in enumerate(zip(members, scores, strict=True))
     )
     column = chain_of(problem)[0].column
-    return ChainEvidence(checks=checks, column=column, length=problem.n, width=float(tally.width), scale=tally.scale)
+    earlier = problem.earlier.rate() if isinstance(problem.earlier, ChainEvidence) else 0.0
+    return ChainEvidence(
+        checks=checks, column=column, length=problem.n, width=float(tally.width), scale=tally.scale, earlier=earlier
+    )
 
 
 def _rows(problem: Problem, tally: Tally) -> LaplaceEvidence | None:
@@ -152,3 +201,9 @@ def _notes(problem: Problem, chain: Chain, found: ChainScore, chains: int, skipp
         notes.append(f"{skipped} of {problem.n} entries of {chain.column} have a single possible state, and are skipped.")
     notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
     return tuple(notes)
+
+
+def _joint_notes(evidence: ChainEvidence) -> tuple[str, ...]:
+    if not evidence.earlier:
+        return ()
+    return (f"all releases together, this one included, lose {evidence.loss():.6g} at most.",)

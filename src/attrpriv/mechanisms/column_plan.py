@@ -24,6 +24,9 @@ class ColumnPlan(FrozenModel):
     centre: Finite | None = Field(default=None, description="the public answer, where no row is read")
     fill: Finite | None = None
     clip: tuple[Finite, Finite] | None = None
+    terms: FrozenMap[Finite | None] = Field(
+        default_factory=dict, description="the columns of a linear combination, each with the value for its missing entries"
+    )
     parameters: FrozenMap[Any] = Field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ Every probability may be larger or smaller by a share x of itself, beyond its in
 
 | evidence | bound |
 |---|---|
-| Laplace noise | its exact loss over the wider box |
+| Laplace noise | its exact loss over the wider box; of several releases, their loss together |
 | other noise, with delta | the laws of the noisy answers over the wider box: of all pairs at once, or pair by pair |
 | a kernel that sees the count | its loss at the corner of the wider box |
 | a coupling or a transport, which read the secret | the wider box, cell by cell (`calibration.box_loss`) |
@@ -41,12 +41,14 @@ from attrpriv.guarantee import (
     CountDirectEvidence,
     CountHybridEvidence,
     CountLaplaceEvidence,
+    CountSequenceEvidence,
     CountTransportEvidence,
     CouplingEvidence,
     KernelEvidence,
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
+    SequenceCheck,
     WassersteinEvidence,
 )
 from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
@@ -66,6 +68,8 @@ def count_model_error(evidence: object, epsilon: float = 0.0, delta: float = 0.0
 def _real(evidence: object, epsilon: float, delta: float) -> Real | None:
     if isinstance(evidence, CountLaplaceEvidence):
         return partial(_laplace, evidence)
+    if isinstance(evidence, CountSequenceEvidence):
+        return partial(_sequence, evidence)
     if isinstance(evidence, CountDirectEvidence | WassersteinEvidence):
         return _Noisy(evidence, epsilon, delta).real
     if isinstance(evidence, KernelEvidence):
@@ -94,6 +98,15 @@ def _attempt(compute: Callable[[], float]) -> float:
 def _laplace(evidence: CountLaplaceEvidence, off: float) -> float:
     wider = [check.model_copy(update={"records": widened(check.records, off)}) for check in evidence.checks]
     return _attempt(evidence.model_copy(update={"checks": tuple(wider)}).loss)
+
+
+def _sequence(evidence: CountSequenceEvidence, off: float) -> float:
+    def wider(check: SequenceCheck) -> SequenceCheck:
+        laws = tuple(None if law is None else widened(law, off) for law in check.laws)
+        joint = tuple(one.model_copy(update={"atoms": widened(one.atoms, off)}) for one in check.joint)
+        return check.model_copy(update={"laws": laws, "joint": joint})
+
+    return _attempt(evidence.model_copy(update={"checks": tuple(map(wider, evidence.checks))}).loss)
 
 
 class _Noisy:

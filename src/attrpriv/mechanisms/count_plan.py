@@ -48,12 +48,13 @@ def count_plan(
     reference: str,
     *,
     exact: bool = True,
+    gap: float = 0.0,
     notes: Sequence[str] = (),
 ) -> Plan:
     """The plan of additive noise on a tally under a counts assumption, certified."""
     assumes = (*count_assumptions(found), *set_assumptions(evidence))
     said = (*_notes(found, evidence), *notes)
-    return tally_plan(found, mechanism, noise, scale, evidence, reference, assumes=assumes, notes=said, exact=exact)
+    return tally_plan(found, mechanism, noise, scale, evidence, reference, assumes=assumes, notes=said, exact=exact, gap=gap)
 
 
 def tally_plan(
@@ -67,6 +68,7 @@ def tally_plan(
     assumes: tuple[str, ...],
     notes: Sequence[str],
     exact: bool = True,
+    gap: float = 0.0,
 ) -> Plan:
     """The plan of additive noise on a tally, certified."""
     problem = found.problem
@@ -80,6 +82,7 @@ def tally_plan(
         individuals=rows,
         assumes=assumes,
         exact=exact,
+        gap=gap,
     )
     certificate.verify()
     return Plan(

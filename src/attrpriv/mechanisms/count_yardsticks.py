@@ -14,9 +14,10 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error, unaffected
+from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
+from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
 from attrpriv.mechanisms.counted import Counted, counted, one_query
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
@@ -43,7 +44,8 @@ def plan_group_dp(problem: Problem) -> Plan:
     query = one_query(problem)
     tally = _tally(problem, query)
     width = float(problem.n * tally.width)
-    scale = width / problem.epsilon * (1 + 1e-11)
+    epsilon, proof = range_budget(problem)
+    scale = width / epsilon * (1 + 1e-11)
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * (1 + 1e-11))
     term = LaplaceTerm(column=query.text, sensitivity=width, scale=scale, granularity=_NO_GRID)
@@ -54,13 +56,9 @@ def plan_group_dp(problem: Problem) -> Plan:
     certificate = Certificate(
         epsilon=problem.epsilon,
         delta=problem.delta,
-        evidence=LaplaceEvidence(terms=(term,)),
+        evidence=proof((term,)),
         individuals=rows,
-        assumes=(
-            "nothing about the law of the rows: any table looks like any other",
-            f"the number of rows, {problem.n}, is public",
-            "nothing else about this table is released outside the ledger",
-        ),
+        assumes=range_assumes(problem),
     )
     noisy = tally.model_copy(update={"noise": "laplace", "scale": scale, "parameters": {"sensitivity": width}})
     return _plan(problem, "group_dp", noisy, certificate, tuple(additive_error(problem, noisy, q) for q in problem.queries))
@@ -152,6 +150,6 @@ def _plan(
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
         errors=errors,
-        model_error=unaffected(problem.epsilon),
+        model_error=range_model_error(problem, certificate.evidence),
         notes=notes,
     )

@@ -59,12 +59,27 @@ class Counted:
 
 def counted(problem: Problem) -> Counted:
     """The problem as a tally; a refusal where the assumption or the queries are of another kind."""
+    theta, query = _theta(problem), one_query(problem)
+    return _asked(lambda: _counted(problem, theta, query))
+
+
+def rows_apart(problem: Problem) -> tuple[tuple[str, int, int], ...]:
+    """For each member of Theta and each secret, in the order of the cases: how many rows change between two values at most."""
+    theta = _theta(problem)
+    return _asked(lambda: tuple((s.text, k, _apart(problem, theta[k], s)) for k in range(len(theta)) for s in problem.secrets))
+
+
+def _apart(problem: Problem, counts: Counts, secret: Secret) -> int:
+    members_of(problem, counts, secret)  # says so where the secret is of another kind
+    return problem.n if secret.parameter is not None else count_pairs(secret, problem.n).apart
+
+
+def _theta(problem: Problem) -> tuple[Counts, ...]:
     theta = tuple(member for member in problem.theta if isinstance(member, Counts))
     if not theta or len(theta) != len(problem.theta):
         raise Refusal("needs a counts assumption (assume: kind: counts).")
     _require_same_categories(theta)
-    query = one_query(problem)
-    return _asked(lambda: _counted(problem, theta, query))
+    return theta
 
 
 def _counted(problem: Problem, theta: tuple[Counts, ...], query: Query) -> Counted:

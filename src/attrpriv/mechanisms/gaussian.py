@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from attrpriv.assumptions import Gaussian, Tolerance
+from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
 from attrpriv.calibration import gaussian_mu
@@ -26,18 +27,19 @@ from attrpriv.divergences import gaussian_epsilon
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
 from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error, off_by
-from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
+from attrpriv.mechanisms.budget import Budget, allowed_distance, budget, sequence_budget
 from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
+from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms, require_smooth_forms
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen, seen
+from attrpriv.mechanisms.stacked import Past, conditioned, target
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
-from attrpriv.queries.query import Query
 
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 # Beyond these, the squares and ratios below leave the range of floats.
@@ -62,34 +64,42 @@ def plan_approximation(problem: Problem) -> Plan:
     return _plan(problem, theta, "gaussian_approximation")
 
 
-def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
-    least = masks(problem, theta)
-    lattice = recorded(problem, theta, least)
-    clips = {c: clip_charge(problem, theta, c) for c in problem.columns if c in problem.bounds}
-    left = budget(problem, theta, lattice.charge, sum(charge for charge in clips.values() if charge is not None))
+def _plan(asked: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
+    past = Past.of(asked)
+    problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
+    least = form_masks(problem, theta) if problem.combined else masks(problem, theta)
+    past.require_masked(least)
+    lattice = recorded_forms(problem, theta, least) if problem.combined else recorded(problem, theta, least)
+    left, clips = _paid(asked, problem, theta, lattice)
     mu = allowed_distance(problem, left)
     cases = seen(problem, theta)
     sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
-    layout, evidence = _layout(problem, theta, cases, sets, least, left, mu)
-    if common_bits(layout) > MOST_BITS:
+    if sets and not asked.alone:
+        raise Refusal("set-valued secrets are hidden by the law of one average; spend everything on it.")
+    reach = mu if asked.alone else target(past, cases, mu, asked.spend, credit(problem))
+    new, evidence = _layout(problem, past, theta, cases, sets, least, left, reach)
+    if common_bits(new) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
-    require_smooth(problem, theta, dict(zip(problem.columns, layout.scales(), strict=True)))
+    layout = past.with_new(new)
+    smooth = require_smooth_forms if problem.combined else require_smooth
+    smooth(problem, theta, dict(zip(problem.columns, layout.scales(), strict=True)))
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
-    floor = {c: max(least[c], _needed(problem, theta, c, gaussian_mu(left.epsilon, left.delta))) for c in problem.columns}
+    needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
+    floor = {c: max(least[c], _needed(problem, theta, c, needed)) for c in asked.columns}
     for found in sets:
         floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
-    certificate = _certificate(problem, theta, evidence, lattice, floor, layout, clips, left)
+    scales = dict(zip(asked.columns, new.scales(), strict=True))
+    certificate = _certificate(asked, problem, theta, evidence, lattice, floor, scales, clips, left)
     certificate.verify()
-    scales = dict(zip(problem.columns, layout.scales(), strict=True))
     return Plan(
         mechanism=mechanism,
-        queries=problem.queries,
+        queries=asked.queries,
         n=problem.n,
         epsilon=problem.epsilon,
         delta=left.promised,
         policy_digest=problem.policy_digest,
-        columns=_column_plans(problem, evidence, certificate, layout, least, mu, clips),
-        factor=layout.factor,
+        columns=_column_plans(asked, evidence, certificate, new, least, reach, clips),
+        factor=new.factor,
         guarantee=Guarantee(
             kind="proved" if mechanism == "gaussian" else "approximate",
             statement=statement(problem, left.promised),
@@ -97,29 +107,47 @@ def _plan(problem: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
         ),
         certificate=certificate,
         model_error=_model_error(problem, theta, evidence, left),
-        notes=gaussian_notes(problem, theta, lattice, least, scales, clips),
+        notes=gaussian_notes(asked, theta, lattice, least, scales, clips),
     )
+
+
+def _paid(
+    asked: Problem, problem: Problem, theta: Sequence[Gaussian], lattice: Recorded
+) -> tuple[Budget, dict[str, float | None]]:
+    """What is left for the calibration, and what clipping each column costs. In a sequence nothing is clipped."""
+    bounded = [c for c in problem.columns if c in problem.bounds]
+    if not asked.alone:
+        if asked.individuals is not None:
+            raise Refusal("individuals: averages of rows clipped to their bounds share no budget; spend all of it (spend 1).")
+        left = sequence_budget(problem, theta, len(problem.columns), lattice.charge)
+        return left, dict.fromkeys(bounded)
+    clips = {c: clip_charge(problem, theta, c) for c in bounded}
+    return budget(problem, theta, lattice.charge, sum(charge for charge in clips.values() if charge is not None)), clips
 
 
 def _layout(
     problem: Problem,
+    past: Past,
     theta: Sequence[Gaussian],
     cases: Sequence[Seen],
     sets: Sequence[CaseNoise],
     least: Mapping[str, float],
     left: Budget,
-    mu: float,
+    reach: float,
 ) -> tuple[Design, GaussianEvidence]:
-    """The noise, and what it proves; aimed lower where nearly singular noise rounds more than the certificate allows."""
-    own = [least[c] for c in problem.columns]
+    """The new noise, and what all noise proves; aimed lower where nearly singular noise rounds more than is allowed."""
+    new = problem.columns[len(past.columns) :]
+    own = [least[c] for c in new]
+    sds = _sds(problem, theta)[len(past.columns) :]
     floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
+    asking = conditioned(past, cases, reach, credit(problem))
     for aim in _AIMS:
-        layout = design(cases, own, _sds(problem, theta), aim * mu, credit(problem)).at_least(floor)
-        evidence = _evidence(problem, cases, sets, layout, left)
-        if evidence.distance() <= mu:
+        layout = design(asking, own, sds, aim * reach, credit(problem)).at_least(floor)
+        evidence = _evidence(problem, past, cases, sets, past.with_new(layout), left)
+        if evidence.distance() <= reach:
             return layout, evidence
-    layout = apart(cases, own, mu).at_least(floor)
-    return layout, _evidence(problem, cases, sets, layout, left)
+    layout = apart(asking, own, reach).at_least(floor)
+    return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
 
 
 def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
@@ -133,7 +161,7 @@ def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
         raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
     if problem.delta == 0 and not pure:
         raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
-    for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
+    for column in dict.fromkeys((*problem.read_columns, *(c for secret in problem.secrets for c in secret.columns))):
         if any(column not in gaussian.columns for gaussian in theta):
             raise Refusal(
                 f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
@@ -165,17 +193,19 @@ def credit(problem: Problem) -> float:
 
 
 def _sds(problem: Problem, theta: Sequence[Gaussian]) -> list[float]:
-    return [max(gaussian.sd_of(c) for gaussian in theta) / math.sqrt(problem.n) for c in problem.columns]
+    return [max(sd_of_form(gaussian, form) for gaussian in theta) / math.sqrt(problem.n) for form in problem.forms]
 
 
 def _evidence(
-    problem: Problem, cases: Sequence[Seen], sets: Sequence[CaseNoise], layout: Design, left: Budget
+    problem: Problem, past: Past, cases: Sequence[Seen], sets: Sequence[CaseNoise], layout: Design, left: Budget
 ) -> GaussianEvidence:
     """Of each secret and member of Theta, the case with the largest distance."""
     empty = GaussianEvidence(
         columns=problem.columns,
         independent=layout.independent,
         factor=layout.factor,
+        before=len(past.columns),
+        common_before=past.common,
         checks=(),
         grid_lambda=left.grid_lambda,
         lattice_lambda=left.lattice_lambda,
@@ -208,23 +238,23 @@ def _check(problem: Problem, case: Seen) -> GaussianCheck:
 
 def _certificate(
     problem: Problem,
+    together: Problem,
     theta: Sequence[Gaussian],
     evidence: GaussianEvidence,
     lattice: Recorded,
     floor: Mapping[str, float],
-    layout: Design,
+    scales: Mapping[str, float],
     clips: Mapping[str, float | None],
     left: Budget,
 ) -> Certificate:
-    scales = dict(zip(problem.columns, layout.scales(), strict=True))
     gap = max((scales[c] - floor[c] for c in problem.columns), default=0.0)
     exact = all(scales[c] <= floor[c] * ROUND_UP**2 for c in problem.columns)
     return Certificate(
         epsilon=problem.epsilon,
         delta=left.promised,
         evidence=evidence,
-        individuals=row_evidence(problem, layout.independent, clips),
-        assumes=(*gaussian_assumptions(problem, theta, lattice), *left.fit_lines),
+        individuals=row_evidence(problem, evidence.independent[evidence.before :], clips),
+        assumes=(*gaussian_assumptions(together, theta, lattice), *left.fit_lines),
         exact=exact,
         gap=0.0 if exact else max(0.0, gap),
     )
@@ -237,7 +267,7 @@ def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float)
         for secret in problem.secrets:
             if by_law(secret, theta):
                 continue
-            known = _witnessed if secret.single is not None else _stated
+            known = _witnessed if secret.single is not None and not problem.combined else _stated
             needed = max(needed, known(problem, gaussian, column, secret, mu))
     return math.sqrt(needed)
 
@@ -245,7 +275,7 @@ def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float)
 def _stated(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
     """What the stated moments, which are in Theta, demand."""
     exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
-    alone = problem.model_copy(update={"queries": (Query("avg", column),), "secrets": (secret,)})
+    alone = problem.model_copy(update={"queries": (problem.average(column),), "secrets": (secret,)})
     cases = seen(alone, (exact,))
     return max(
         sum((float(x) / mu) ** 2 for x in case.shifts[0]) - credit(problem) * float(case.residual[0, 0]) for case in cases
@@ -270,16 +300,17 @@ def _column_plans(
 ) -> tuple[ColumnPlan, ...]:
     rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
     plans = []
-    for k, (column, scale) in enumerate(zip(problem.columns, layout.scales(), strict=True)):
+    for k, (column, scale, form) in enumerate(zip(problem.columns, layout.scales(), problem.forms, strict=True)):
         clip = problem.bounds[column] if clips.get(column) is not None else None
+        place = evidence.before + k
         parameters = {
             "calibration": problem.calibration,
             "mu": mu,
             "mask": least[column],
             "independent": layout.independent[k],
             "granularity": granularity(layout.independent[k]),
-            "shift": max((math.hypot(*check.shifts[k]) for check in evidence.checks), default=0.0),
-            "credited_variance": min((check.credited[k][k] for check in evidence.checks), default=0.0),
+            "shift": max((math.hypot(*check.shifts[place]) for check in evidence.checks), default=0.0),
+            "credited_variance": min((check.credited[place][place] for check in evidence.checks), default=0.0),
             "clipped": clip is not None,
         }
         plans.append(
@@ -290,6 +321,7 @@ def _column_plans(
                 error=noise_error(scale, rows.get(column, 0.0)),
                 fill=problem.missing.get(column),
                 clip=clip,
+                terms={} if column == next(iter(form)) else {c: problem.missing.get(c) for c in form},
                 parameters=parameters,
             )
         )

@@ -38,7 +38,7 @@ _HARDLY = 0.9
 
 def plan(problem: Problem) -> Plan:
     """The transported release of least expected error, or `gaussian`'s where taking back gains nothing."""
-    theta = _members(problem)
+    theta = members(problem)
     reads = _masked_reads(problem)
     least = masks(problem, theta, reads)
     lattice = recorded(problem, theta, least, reads)
@@ -60,7 +60,8 @@ def plan(problem: Problem) -> Plan:
     return _assembled(problem, theta, found, way, least, lattice, clips, left, mu)
 
 
-def _members(problem: Problem) -> tuple[Gaussian, ...]:
+def members(problem: Problem) -> tuple[Gaussian, ...]:
+    """The class, where averages of this problem can be moved at all; a refusal elsewhere."""
     theta = gaussian.gaussians(problem)
     statistics = statistics_of(problem)
     if not problem.columns:

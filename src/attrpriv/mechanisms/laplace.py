@@ -15,6 +15,7 @@ from attrpriv.framework import Problem
 from attrpriv.guarantee import CountCasesEvidence, CountDirectEvidence, CountLaplaceEvidence
 from attrpriv.mechanisms.count_cases import is_least, set_evidence, why_pointwise
 from attrpriv.mechanisms.count_plan import checks, count_plan, row_scale
+from attrpriv.mechanisms.count_sequence import plan_count
 from attrpriv.mechanisms.counted import Counted, counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
@@ -23,7 +24,9 @@ _REFERENCE = "docs/theory/exact-calibration.md"
 
 
 def plan(problem: Problem) -> Plan:
-    """The least Laplace noise on whole numbers."""
+    """The least Laplace noise on whole numbers; after other releases, or before more of them, for all of them together."""
+    if not problem.alone:
+        return plan_count(problem)
     found = counted(problem)
     scale = max(row_scale(found), _pure_scale(found))
     evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence = CountLaplaceEvidence(

@@ -9,25 +9,25 @@
 Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise
 is added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The
 secret's `between` and `within` are not used: all its values are hidden from each other.
+
+After earlier releases the noise is the least with which everything released loses at most a target (`quilt_case`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.calibration.column_sensitivity import ColumnSensitivity
-from attrpriv.calibration.markov_quilt import Known, least_scale
-from attrpriv.errors import QueryError, UsageError
+from attrpriv.calibration.markov_quilt import Known
+from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.framework.composition import bin_names
-from attrpriv.framework.network import Network
 from attrpriv.framework.separation import ancestral
 from attrpriv.guarantee import Certificate, Guarantee, LaplaceEvidence, LaplaceTerm, QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
+from attrpriv.mechanisms.quilt_case import QuiltCase, quilt_case, unbounded
 from attrpriv.mechanisms.quilt_model_error import quilt_model_error
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
@@ -47,7 +47,7 @@ _NO_GRID = 5e-324
 
 def plan(problem: Problem) -> Plan:
     """The least noise of the subset rule, for a count, a histogram or some averages."""
-    case = _case(problem)
+    case = quilt_case(problem)
     asked = [query for query in problem.queries if not query.whole_table]
     if not asked:
         raise Refusal("the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.")
@@ -58,58 +58,8 @@ def plan(problem: Problem) -> Plan:
     return _counts(case, asked[0])
 
 
-@dataclass(frozen=True)
-class _Case:
-    """The problem, the networks, and the parameters that are hidden."""
-
-    problem: Problem
-    theta: tuple[ParameterNetwork, ...]
-    protected: tuple[str, ...]
-
-    @property
-    def networks(self) -> tuple[Network, ...]:
-        return tuple(member.network for member in self.theta)
-
-    @property
-    def tolerances(self) -> tuple[float, ...]:
-        return tuple(member.tolerance for member in self.theta)
-
-    def known(
-        self, sensitivity: ColumnSensitivity, epsilon: float, lacking: Sequence[str] = ()
-    ) -> tuple[float, tuple[Known, ...]]:
-        reason = None
-        try:
-            return least_scale(self.networks, self.protected, sensitivity, epsilon, tolerances=self.tolerances)
-        except UsageError as error:
-            reason = _unbounded(lacking) if lacking else str(error)
-        raise Refusal(reason)
-
-
-def _unbounded(lacking: Sequence[str]) -> str:
-    return f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}."
-
-
-def _case(problem: Problem) -> _Case:
-    theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
-    if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a parameter_network assumption (assume: kind: parameter_network).")
-    if problem.known_rows:
-        raise Refusal(
-            "known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says."
-        )
-    protected = []
-    for secret in problem.secrets:
-        if secret.attribute is None:
-            raise Refusal(f"hides parameters of the network, as in parameter: income. Got {secret.text}.", usage=True)
-        for member in theta:
-            if secret.attribute not in member.network.nodes:
-                raise Refusal(f"parameter: must be in the network. Got {secret.attribute}.", usage=True)
-        protected.append(secret.attribute)
-    return _Case(problem, theta, tuple(dict.fromkeys(protected)))
-
-
-def _evidence(case: _Case, terms: Sequence[QuiltTerm], found: Sequence[Known]) -> QuiltEvidence:
-    read = {column for term in terms for column in term.columns}
+def _evidence(case: QuiltCase, terms: Sequence[QuiltTerm], found: Sequence[Known]) -> QuiltEvidence:
+    read = {column for term in terms for column in term.columns} | set(case.before.columns)
     networks = []
     for network in case.networks:
         needed = [*case.protected, *(name for name in network.nodes if name in read)]
@@ -120,17 +70,18 @@ def _evidence(case: _Case, terms: Sequence[QuiltTerm], found: Sequence[Known]) -
         protected=case.protected,
         terms=tuple(terms),
         checks=tuple(QuiltCheck(secret=known.on, theta=known.theta, known=known.columns) for known in found),
+        earlier=case.earlier,
     )
 
 
 # ------------------------------------------------------------------------------------------------------ counts, histograms
 
 
-def _counts(case: _Case, query: Query) -> Plan:
+def _counts(case: QuiltCase, query: Query) -> Plan:
     problem = case.problem
     tally, read = _tally(case, query)
     sensitivity = ColumnSensitivity.histogram(read, problem.n) if tally.histogram else ColumnSensitivity.count(read, problem.n)
-    scale, found = case.known(sensitivity, problem.epsilon)
+    scale, found = case.known(sensitivity)
     rows = None
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * _ROUND_UP)
@@ -145,7 +96,7 @@ def _counts(case: _Case, query: Query) -> Plan:
     return _assembled(case, evidence, rows, (), tally, errors)
 
 
-def _tally(case: _Case, query: Query) -> tuple[Tally, tuple[str, ...]]:
+def _tally(case: QuiltCase, query: Query) -> tuple[Tally, tuple[str, ...]]:
     """What is counted, and the columns that it reads."""
     problem, reason = case.problem, None
     try:
@@ -165,7 +116,7 @@ def _tally(case: _Case, query: Query) -> tuple[Tally, tuple[str, ...]]:
     raise Refusal(reason, usage=True)
 
 
-def _cells(case: _Case, column: str) -> tuple[TallyCell, ...]:
+def _cells(case: QuiltCase, column: str) -> tuple[TallyCell, ...]:
     """One cell for each bin or category."""
     problem = case.problem
     listed = [member.attributes[column].categories for member in case.theta if column in member.attributes]
@@ -180,20 +131,20 @@ def _cells(case: _Case, column: str) -> tuple[TallyCell, ...]:
 # --------------------------------------------------------------------------------------------------------------- averages
 
 
-def _averages(case: _Case) -> Plan:
+def _averages(case: QuiltCase) -> Plan:
     """Noise in proportion to the widths of the bounds; none for a column whose parameter every set lets show."""
     problem = case.problem
     widths = {column: _width(problem, column) for column in problem.columns}
     declared = tuple((frozenset((column,)), 1.0) for column, width in widths.items() if width is not None)
     lacking = [column for column, width in widths.items() if width is None]
-    scale, found = case.known(ColumnSensitivity(problem.columns, declared), problem.epsilon, lacking)
+    scale, found = case.known(ColumnSensitivity(problem.columns, declared), lacking)
     if scale:
-        scale = max(_with_grid(problem, known) for known in found)
+        scale = max(_with_grid(case, known) for known in found)
     exact = {column for column in problem.columns if all(column in known.columns for known in found)}
     if problem.individuals is not None:
         scale, exact = max(scale, _row_scale(problem)), set()
     if not exact.issuperset(lacking):
-        raise Refusal(_unbounded(lacking))
+        raise Refusal(unbounded(lacking))
     terms = tuple(_term(column, widths[column], 0.0 if column in exact else scale) for column in problem.columns)
     evidence = _evidence(case, terms, found)
     parts = tuple(_column(problem, term, evidence) for term in terms)
@@ -210,13 +161,13 @@ def _width(problem: Problem, column: str) -> float | None:
     return width
 
 
-def _with_grid(problem: Problem, known: Known) -> float:
+def _with_grid(case: QuiltCase, known: Known) -> float:
     """The scale, in widths, that also pays for the grid of each column's noise."""
     if not known.sensitivity:
         return 0.0
-    left = problem.epsilon * (1 - 1e-9) - known.influence - len(problem.columns) * 2.0**-GRID_BITS
+    left = case.target * (1 - 1e-9) - known.spent - len(case.problem.columns) * 2.0**-GRID_BITS
     if not left > 0:
-        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+        raise Refusal(f"the grid of the noise costs more than epsilon {case.problem.epsilon:g} allows.")
     return known.sensitivity / left * _ROUND_UP
 
 
@@ -278,7 +229,7 @@ def _parameters(evidence: QuiltEvidence) -> dict[str, object]:
 
 
 def _assembled(
-    case: _Case,
+    case: QuiltCase,
     evidence: QuiltEvidence,
     rows: LaplaceEvidence | None,
     columns: tuple[ColumnPlan, ...],
@@ -314,17 +265,19 @@ def _assembled(
     )
 
 
-def _assumptions(case: _Case) -> tuple[str, ...]:
+def _assumptions(case: QuiltCase) -> tuple[str, ...]:
     lines = ["given the parameters of the population the columns are independent, and each depends on its own alone: assumed"]
     lines += [f"{'one of: ' if len(case.theta) > 1 else ''}{member}" for member in case.theta]
     return (*lines, "the adversary knows no row", *common_assumptions(case.problem))
 
 
-def _notes(case: _Case, evidence: QuiltEvidence) -> tuple[str, ...]:
+def _notes(case: QuiltCase, evidence: QuiltEvidence) -> tuple[str, ...]:
     notes = []
     for check in evidence.checks:
         shows = f"the parameter(s) of {', '.join(check.known)} may show" if check.known else "no parameter may show"
         notes.append(f"{check.secret}: {shows} (influence {evidence.influence_of(check):.6g}); noise covers everything else.")
+    if evidence.earlier:
+        notes.append(f"all releases together, this one included, lose {evidence.loss():.6g} at most.")
     notes += [f"{term.name}: the exact answer is private; no noise is added." for term in evidence.terms if not term.scale]
     for column in dict.fromkeys(column for term in evidence.terms for column in term.columns):
         if any(column not in network.nodes for network in case.networks):

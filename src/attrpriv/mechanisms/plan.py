@@ -26,6 +26,7 @@ from attrpriv.guarantee import (
     QuantileClipEvidence,
     QuiltEvidence,
     Read,
+    SequenceEvidence,
     TransportEvidence,
     WeightsEvidence,
 )
@@ -38,6 +39,7 @@ from attrpriv.mechanisms.moving import clamp_spreads
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.mechanisms.plan_check import require_certified
 from attrpriv.mechanisms.quantile_draw import clip_spread, quantile_clipped
+from attrpriv.mechanisms.sequence_draw import moved_on, sequence_spreads
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.mechanisms.weighted import weighted_averages
@@ -46,6 +48,13 @@ from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+class Subset(FrozenModel):
+    """The rows that averages are over, where these are not all, and how many they are: public."""
+
+    where: str
+    rows: int
 
 
 class Plan(FrozenModel):
@@ -64,10 +73,17 @@ class Plan(FrozenModel):
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
     categories: tuple[TallyCategory, ...] = Field(default=(), description="the sensitive column's, counted with the columns")
+    subset: Subset | None = Field(default=None, description="the rows that averages are over, instead of all")
     tally: Tally | None = Field(default=None, description="what is counted, and its whole-number noise, instead of columns")
     errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
     notes: tuple[str, ...] = ()
+    spend: Finite = Field(default=1.0, description="the share of what was left that this release uses")
+
+    @property
+    def left(self) -> float:
+        """The share of the table's budget that is left afterwards."""
+        return self.certificate.left(self.epsilon, self.delta)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -83,13 +99,13 @@ class Plan(FrozenModel):
 
     def of(self, query: Query) -> ColumnPlan:
         """The plan of the column a query reads."""
-        return next(part for part in self.columns if part.column == query.column)
+        return next(part for part in self.columns if part.column == query.key)
 
     def noise_of(self, query: Query) -> Noise:
         if self.tally is not None and not query.whole_table:
             unit = self.tally.unit_of(query, self.n)
             return Noise(kind=self.tally.noise, scale=self.tally.scale * unit, individuals=self.tally.individuals * unit)
-        if query.column is None or self.view is not None:
+        if query.key is None or self.view is not None:
             return Noise(kind="none")
         noise = self.of(query).noise
         weight = query.weight(self.n)
@@ -98,7 +114,7 @@ class Plan(FrozenModel):
     def error_of(self, query: Query) -> Error:
         if self.errors:
             return self.errors[self.queries.index(query)]
-        if query.column is None:
+        if query.key is None:
             return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
         return self.of(query).error.scaled(query.weight(self.n))
 
@@ -124,7 +140,7 @@ class Plan(FrozenModel):
         query = self._single()
         if self.tally is not None:
             return self._randomised_tally(self.tally, query, exact(statistic))
-        if query.column is None:
+        if query.key is None:
             return self.answers([])[0]
         if self.reads:
             raise UsageError(
@@ -157,7 +173,7 @@ class Plan(FrozenModel):
     @property
     def reads(self) -> tuple[Read, ...]:
         """The sensitive statistics that are read besides the columns."""
-        if isinstance(self.certificate.evidence, QuantileClipEvidence):
+        if isinstance(self.certificate.evidence, QuantileClipEvidence | SequenceEvidence):
             return self.certificate.evidence.reads
         return () if self.clamp is None else self.clamp.reads
 
@@ -179,7 +195,7 @@ class Plan(FrozenModel):
         wanted = len(self.columns) + len(self.read_columns)
         if len(averages) != wanted:
             raise CertificateError(f"plan: needs {wanted} averages. Got {len(averages)}.")
-        if self.view is not None or not all(query.plain for query in self.queries):
+        if self.view is not None or not all(query.plain or self._over_subset(query) for query in self.queries):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
         moved = [clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
         if isinstance(self.certificate.evidence, QuantileClipEvidence):
@@ -187,6 +203,9 @@ class Plan(FrozenModel):
             return self._weighed({self.columns[0].column: quantile_clipped(self.certificate.evidence, moved[0], read)})
         if self.clamp is not None:
             moved = self._taken_back(self.clamp, moved, averages[len(self.columns) :])
+        if isinstance(self.certificate.evidence, SequenceEvidence):
+            read = dict(zip(self.read_columns, averages[len(self.columns) :], strict=True))
+            moved = moved_on(self.certificate.evidence, moved, read)
         moved = taken_back(self.certificate.evidence, moved, self._sides(counts))
         if self.factor:
             common = correlated_noise(self.factor, self._common_bits())
@@ -201,10 +220,14 @@ class Plan(FrozenModel):
         }
         return self._weighed(drawn)
 
+    def _over_subset(self, query: Query) -> bool:
+        """Whether the query is over the rows that the plan is for."""
+        return self.subset is not None and (query.kind, query.where, query.group_by) == ("avg", self.subset.where, None)
+
     def _weighed(self, noisy: Mapping[str, Fraction]) -> tuple[float, ...]:
         """The answers, from the released average of each column."""
         return tuple(
-            float(self.n) if query.column is None else float(noisy[query.column] * query.weight(self.n))
+            float(self.n) if query.key is None else float(noisy[query.key] * query.weight(self.n))
             for query in self.queries
         )
 
@@ -246,18 +269,22 @@ class Plan(FrozenModel):
         """The law of an answer around the table's own value."""
         if self.tally is not None:
             return Spread("none", 0.0) if query.whole_table else self.tally.spread(query, self.n)
-        if query.column is not None and self.view is None and self.of(query).centre is not None:
+        if query.key is not None and self.view is None and self.of(query).centre is not None:
             part, weight = self.of(query), query.weight(self.n)
             return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
         noise = self.noise_of(query)
-        if self.clamp is not None and query.column is not None:
+        if self.clamp is not None and query.key is not None:
             return self._moved_spread(self.clamp, query, noise.scale)
         evidence = self.certificate.evidence
-        if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence) and query.column is not None:
+        if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence) and query.key is not None:
             part = self.of(query)
             spreads = group_spreads(evidence, Expected.of(part.parameters["expected"]))
             return spreads[self.columns.index(part)].scaled(query.weight(self.n))
-        if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.column is not None:
+        if isinstance(evidence, SequenceEvidence) and query.key is not None:
+            part = self.of(query)
+            spreads = sequence_spreads(evidence, part.parameters["wander"], part.parameters["bias"])
+            return spreads[self.columns.index(part)].scaled(query.weight(self.n))
+        if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.key is not None:
             return clip_spread(self.certificate.evidence).scaled(query.weight(self.n))
         return Spread(noise.kind, noise.scale, noise.individuals)
 
@@ -290,7 +317,7 @@ class Plan(FrozenModel):
         return [self._entry(query, chosen) for query in self.queries]
 
     def _entry(self, query: Query, chosen: bool) -> dict[str, Any]:
-        parameters = {} if not self.columns or query.column is None else dict(self.of(query).parameters)
+        parameters = {} if not self.columns or query.key is None else dict(self.of(query).parameters)
         if self.tally is not None:
             parameters = dict(self.tally.parameters)
         if self.view is not None:
@@ -311,7 +338,13 @@ class Plan(FrozenModel):
             "certificate": self.certificate.to_json(),
             "model_error": [row.to_json() for row in self.model_error],
             "notes": [*self.remarks, *self.warnings],
+            "budget": {"spend": self.spend, "left": self.left},
         }
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook import plan_html
+
+        return plan_html(self)
 
     def __str__(self) -> str:
         lines = [f"{self.mechanism}: epsilon {self.epsilon:g}, delta {self.delta:g}, n = {self.n}"]

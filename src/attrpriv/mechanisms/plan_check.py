@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import CertificateError
 from attrpriv.guarantee import (
+    CountSequenceEvidence,
     GaussianEvidence,
     GroupEvidence,
     GroupTransportEvidence,
@@ -16,6 +17,7 @@ from attrpriv.guarantee import (
     LaplaceEvidence,
     QuantileClipEvidence,
     QuiltEvidence,
+    SequenceEvidence,
     TransportEvidence,
 )
 from attrpriv.mechanisms.column_plan import ColumnPlan, own_scale
@@ -37,13 +39,18 @@ def require_certified(plan: Plan) -> None:
         covered.append(plan.tally.covered_by(plan.certificate, plan.n))
     vectors = GaussianEvidence | GroupVectorEvidence | GroupVectorTransportEvidence | TransportEvidence
     common = evidence.factor if isinstance(evidence, vectors) else ()
+    common = evidence.own_factor if isinstance(evidence, GaussianEvidence) else common
     covered.append(plan.factor == common)
     counted = GroupEvidence | GroupVectorEvidence | GroupTransportEvidence | GroupVectorTransportEvidence
     covered.append(bool(plan.categories) == isinstance(evidence, counted))
     if plan.clamp is not None or plan.factor:  # rows of slopes and of the factor belong to columns by their order
-        covered.append([part.column for part in plan.columns] == list(getattr(evidence, "columns", ())))
+        named = evidence.own_columns if isinstance(evidence, GaussianEvidence) else getattr(evidence, "columns", ())
+        covered.append([part.column for part in plan.columns] == list(named))
     if isinstance(evidence, QuantileClipEvidence):
         covered.append(evidence.n == plan.n and len(plan.columns) == 1 and plan.columns[0].clip is None)
+    if isinstance(evidence, SequenceEvidence):
+        covered.append([part.column for part in plan.columns] == [step.column for step in evidence.own_steps])
+        covered.append(all(part.clip is None for part in plan.columns))
     for part in plan.columns:
         covered.append(part.noise.kind != "laplace" or part.clip is not None)
         covered.append(_clipped_enough(part, evidence))
@@ -59,7 +66,7 @@ def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:
     if part.clip is None:
         return True
     widths: list[float] = []
-    if isinstance(evidence, LaplaceEvidence):
+    if isinstance(evidence, LaplaceEvidence | CountSequenceEvidence):
         widths = [term.sensitivity for term in evidence.terms if term.column == part.column]
     elif isinstance(evidence, QuiltEvidence):
         widths = [term.sensitivity for term in evidence.terms if term.name == part.column and term.sensitivity is not None]

@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping
 
 from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.stated_pairs import StatedPairs
 from attrpriv.calibration.quantile_clip import clip_rmse, halves
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
@@ -146,8 +147,8 @@ def _moments(problem: Problem, member: Gaussian, columns: tuple[str, ...], spaci
         scale = tuple(member.sd[column] for column in columns)
         matrix = tuple(tuple(member.correlation_of(a, b) for b in columns) for a in columns)
     else:
-        stated, scale = member.covariance or {}, (1.0,) * len(columns)
-        matrix = tuple(tuple(stated[f"{a}~{b}" if f"{a}~{b}" in stated else f"{b}~{a}"] for b in columns) for a in columns)
+        stated, scale = StatedPairs(member.covariance or {}), (1.0,) * len(columns)
+        matrix = tuple(tuple(stated.of(a, b) for b in columns) for a in columns)
     steps = tuple(spacing.get(c) or problem.spacing(c)[0] or member.sd_of(c) / 2 for c in columns)
     return Moments(columns=columns, mean=tuple(member.mean[c] for c in columns), scale=scale, matrix=matrix, spacing=steps)
 

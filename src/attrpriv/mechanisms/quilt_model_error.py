@@ -34,6 +34,8 @@ from attrpriv.mechanisms.accuracy import ModelError, off_by
 
 # Bounds over a tolerance look at every combination of states; in larger networks that can take long.
 _SMALL = 10
+# After earlier releases sets may be large, and plans are to stay quick.
+_FEW = 2
 # How many steps back the law of an entry is looked at, and how many numbers that may take.
 _STEPS = 48
 _MOST_WORK = 3e7
@@ -45,8 +47,7 @@ def quilt_model_error(evidence: QuiltEvidence) -> tuple[ModelError, ...]:
 
 
 def _loss(evidence: QuiltEvidence, check: QuiltCheck, off: float) -> float:
-    known = frozenset(check.known)
-    return quilt_loss(_influence(evidence, check, off), [term.part(known) for term in evidence.terms])
+    return quilt_loss(_influence(evidence, check, off), evidence.parts(check))
 
 
 def _influence(evidence: QuiltEvidence, check: QuiltCheck, off: float) -> float:
@@ -56,7 +57,8 @@ def _influence(evidence: QuiltEvidence, check: QuiltCheck, off: float) -> float:
         return 0.0
     tables = len(ancestral(network, (*check.known, check.secret)).nodes) + len(ancestral(network, (check.secret,)).nodes)
     moved = stated + tables * log_change(off)
-    if not tolerance and len(network.nodes) > _SMALL:
+    long = len(network.nodes) > _SMALL or (evidence.earlier and len(check.known) > _FEW)
+    if not tolerance and long:
         return moved
     return min(moved, _attempt(lambda: _within(network, check, tolerance + off)))
 
@@ -87,7 +89,7 @@ def chain_model_error(evidence: ChainEvidence) -> tuple[ModelError, ...]:
 
 
 def _chain_loss(evidence: ChainEvidence, check: ChainCheck, moves: _Moves, off: float) -> float:
-    rate, change = evidence.width / evidence.scale * (1 + 1e-15), log_change(off)
+    rate, change = evidence.rate(), log_change(off)
     # Without a quilt all entries are near, and nothing rests on the chain.
     trivial = evidence.length * rate * (1 + 1e-12)
     found = _attempt(lambda: chain_loss(check.chain, evidence.length, rate + change, check.shapes))

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.vector_box import vector_box
+from attrpriv.assumptions.vector_box import VectorBox, vector_box
 from attrpriv.assumptions.worst_case import least_joint_residual, least_residual
 from attrpriv.calibration.lattice import lattice_lambda, mask_scale
 from attrpriv.framework import Problem, Secret
@@ -33,7 +33,7 @@ _UNDECLARED = 1.5
 # Rounded normal rows at the edge of the conditions exceed delta by 10% at 12 rows, 4% at 25, 1% at 50, and not at 100.
 _LEAST_ROWS = 100
 # share^4/n up to one over this: below, rounding of a sensitive column moves a log density by .001 at most where it counts.
-_SMOOTH = 1600
+SMOOTH = 1600
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
 
     `reads` are sensitive columns whose averages are used under a mask: given one secret, the others' digits may tell.
     """
-    _require_rows(problem, theta)
+    require_rows(problem, theta)
     for gaussian in theta:
         for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
-            _require_fine(problem, gaussian, column)
+            require_fine(problem, gaussian, column)
     columns = (*problem.columns, *reads)
     floors = [floor for gaussian in theta for floor in _floors(problem, gaussian, columns)]
     spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in columns}
@@ -93,16 +93,21 @@ def _require_smooth(
     box = vector_box(gaussian, problem.columns, coefficients)
     spacings = {name: problem.spacing(name)[0] or 0.0 for name in coefficients}
     for k, column in enumerate(problem.columns):
-        if box is None or column in coefficients:
-            continue
-        left = max(0.0, float(box.residual[k, k])) * (1 - problem.known_rows) + problem.n * scales[column] ** 2
-        slope = max(map(abs, box.slopes[k]))
-        size = sum((slope * coefficients[name] * h) ** 4 for name, h in spacings.items())
-        if size > left**2 * problem.n / _SMOOTH:
-            raise Refusal(
-                f"{column}: is so closely tied to {secret.text}, whose values are recorded on a coarse spacing, that rounding "
-                f"shows in averages of {problem.n} rows. Use finer values, more rows, or a counts or groups assumption."
-            )
+        if box is not None and column not in coefficients:
+            size = math.fsum((coefficients[name] * h) ** 4 for name, h in spacings.items()) ** 0.25
+            one = VectorBox((box.slopes[k],), box.residual[k : k + 1, k : k + 1], box.spread)
+            rounding_shows(problem, column, secret, one, size, scales[column])
+
+
+def rounding_shows(problem: Problem, key: str, secret: Secret, box: VectorBox, spacing: float, scale: float) -> None:
+    """A refusal where an average with this box and noise shows the rounding of a secret of this spacing."""
+    left = max(0.0, float(box.residual[0, 0])) * (1 - problem.known_rows) + problem.n * scale**2
+    size = (max(map(abs, box.slopes[0])) * spacing) ** 4
+    if size > left**2 * problem.n / SMOOTH:
+        raise Refusal(
+            f"{key}: is so closely tied to {secret.text}, whose values are recorded on a coarse spacing, that rounding "
+            f"shows in averages of {problem.n} rows. Use finer values, more rows, or a counts or groups assumption."
+        )
 
 
 def left_spacing(problem: Problem, column: str) -> tuple[float | None, bool]:
@@ -143,7 +148,7 @@ def _decimal(x: float) -> Fraction:
     return Fraction(repr(float(x)))
 
 
-def _require_rows(problem: Problem, theta: Sequence[Gaussian]) -> None:
+def require_rows(problem: Problem, theta: Sequence[Gaussian]) -> None:
     """Averages of few recorded values are not normal enough for the reserve; a `shape` tolerance says how far they are."""
     columns = {*problem.columns, *(c for secret in problem.secrets for c in secret.columns)}
     recorded_somewhere = any(problem.spacing(column)[0] is not None for column in columns)
@@ -154,7 +159,7 @@ def _require_rows(problem: Problem, theta: Sequence[Gaussian]) -> None:
         )
 
 
-def _require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
+def require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
     spacing, _ = problem.spacing(column)
     if spacing is not None and gaussian.sd_range(column)[0] < 2 * spacing:
         raise Refusal(

@@ -16,6 +16,8 @@ from typing import Any
 from attrpriv.assumptions import Counts, Groups, Hierarchy
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
+from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
 from attrpriv.mechanisms import (
     calibrated_weights,
     chain_quilt,
@@ -36,9 +38,11 @@ from attrpriv.mechanisms import (
 )
 from attrpriv.mechanisms.accuracy import MEASURES, Measure
 from attrpriv.mechanisms.count_yardsticks import is_tally
+from attrpriv.mechanisms.coverage import require_covered
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.subset import is_over_subset, plan_subset
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 
 Planner = Callable[[Problem], Plan]
@@ -58,6 +62,17 @@ def _on_averages(planner: Planner) -> Planner:
     return planned
 
 
+def _alone(planner: Planner) -> Planner:
+    """A form of a mechanism that cannot share a budget with other releases."""
+
+    def planned(problem: Problem) -> Plan:
+        if not problem.alone:
+            raise Refusal("shares no budget with other releases under this assumption; spend all of it (spend 1).")
+        return planner(problem)
+
+    return planned
+
+
 def _for_counts(counts: Planner, averages: Planner) -> Planner:
     """One name, two kinds of statistics: counts where the problem is about counts, else averages."""
     return lambda problem: (counts if is_tally(problem) else _on_averages(averages))(problem)
@@ -71,11 +86,13 @@ def _on_networks(counts: Planner, others: Planner) -> Planner:
 def _gaussian(problem: Problem) -> Plan:
     """The Gaussian mechanism, for the kind of assumption that there is."""
     if problem.theta and all(isinstance(member, Counts) for member in problem.theta):
-        return gaussian_counts.plan(problem)
+        return _alone(gaussian_counts.plan)(problem)
     if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
-        return _on_averages(group_means.plan)(problem)
+        return _alone(_on_averages(group_means.plan))(problem)
     if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
-        return _on_averages(hierarchy_means.plan)(problem)
+        return _alone(_on_averages(hierarchy_means.plan))(problem)
+    if any(map(is_over_subset, problem.queries)):
+        return plan_subset(problem, gaussian.plan)
     return _on_averages(gaussian.plan)(problem)
 
 
@@ -84,10 +101,10 @@ MECHANISMS: Mapping[str, Planner] = {
     "subsample": subsample.plan,
     "group_dp": _for_counts(count_yardsticks.plan_group_dp, yardsticks.plan_group_dp),
     "markov_quilt": markov_quilt.plan,
-    "laplace": _on_networks(parameter_plans.plan_laplace, laplace.plan),
-    "gaussian": _on_networks(parameter_plans.plan_gaussian, _gaussian),
+    "laplace": _on_networks(_alone(parameter_plans.plan_laplace), laplace.plan),
+    "gaussian": _on_networks(_alone(parameter_plans.plan_gaussian), _gaussian),
     "gaussian_approximation": _on_averages(gaussian.plan_approximation),
-    "transport": _for_counts(count_transport.plan, transport.plan),
+    "transport": _for_counts(_alone(count_transport.plan), transport.plan),
     "calibrated_weights": _on_averages(calibrated_weights.plan),
     "chain_quilt": chain_quilt.plan,
     "wasserstein": _on_networks(parameter_plans.plan_wasserstein, wasserstein.plan),
@@ -95,6 +112,16 @@ MECHANISMS: Mapping[str, Planner] = {
     "constant": _on_networks(
         parameter_plans.plan_constant, _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant)
     ),
+}
+# What may follow an earlier release, or leave something for a later one, and after which evidence: these proofs are joint.
+CONTINUES: Mapping[str, tuple[type[FrozenModel], ...]] = {
+    "gaussian": (GaussianEvidence,),
+    "gaussian_approximation": (GaussianEvidence,),
+    "markov_quilt": (QuiltEvidence,),
+    "chain_quilt": (ChainEvidence,),
+    "transport": (SequenceEvidence,),
+    "laplace": (CountSequenceEvidence,),
+    "group_dp": (CountSequenceEvidence,),
 }
 _NEVER_CHOSEN = frozenset({"constant"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
@@ -128,6 +155,9 @@ class Ranking:
         A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that was
         checked on samples alone, never.
         """
+        public = [plan for plan in self.plans if plan.mechanism in _NEVER_CHOSEN and self.problem.public]
+        if public:  # the number of rows alone: what tells nothing else spends nothing
+            return tuple(public)
         able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN and plan.guarantee.kind != "sampled"]
         if self._mistaken(able):
             return ()
@@ -214,7 +244,7 @@ def _elsewhere(refusal: Refusal) -> str | None:
 def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ranking:
     """Plan the problem with every mechanism; a named one is chosen whatever its rank."""
     measure(by)
-    wanted = None if mechanism == "auto" else _known(mechanism)
+    wanted = None if mechanism == "auto" else known_mechanism(mechanism)
     plans: list[Plan] = []
     refused: dict[str, Refusal] = {}
     for name in MECHANISMS:
@@ -245,7 +275,7 @@ def measure(by: str) -> Measure:
     raise UsageError(f"by: must be one of {', '.join(MEASURES)}. Got {by!r}.")
 
 
-def _known(mechanism: str) -> str:
+def known_mechanism(mechanism: str) -> str:
     """The name of a mechanism; a suggestion where it is nearly one."""
     if mechanism in MECHANISMS:
         return mechanism
@@ -266,7 +296,20 @@ def _planned(name: str, problem: Problem) -> Plan:
     entries = [secret.text for secret in problem.secrets if secret.entries is not None]
     if entries and name not in _FOR_ENTRIES:
         raise Refusal(f"is not for {entries[0]}; chain_quilt is.")
-    return MECHANISMS[name](problem)
+    require_covered(name, problem)
+    if not problem.alone and name not in _NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
+        _require_joint(name, problem)
+    made = MECHANISMS[name](problem)
+    return made if problem.alone else made.model_copy(update={"spend": problem.spend})
+
+
+def _require_joint(name: str, problem: Problem) -> None:
+    """Guarantees of single releases do not add up: only a proof for all of them together may follow one, or leave room."""
+    if name not in CONTINUES and name != "subsample" and problem.earlier is None:
+        raise Refusal("cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).")
+    if problem.earlier is not None and not isinstance(problem.earlier, CONTINUES.get(name, ())):
+        told = getattr(problem.earlier, "kind", "another kind")
+        raise Refusal(f"no rule covers it after what the ledger holds (evidence of kind {told}); together they may tell more.")
 
 
 def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Plan:
@@ -279,7 +322,7 @@ def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Pla
         return ranking.chosen
     refusal = None
     try:
-        return _planned(_known(mechanism), problem)
+        return _planned(known_mechanism(mechanism), problem)
     except Refusal as caught:
         refusal = caught
     raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)

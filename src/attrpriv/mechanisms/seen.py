@@ -12,12 +12,12 @@ For each secret and each member of Theta, a list of cases that together are at l
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.vector_box import VectorBox, is_itself, vector_box
+from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
 from attrpriv.assumptions.worst_case import Extreme, candidates
 from attrpriv.framework import Problem, Secret
 from attrpriv.mechanisms.refusal import Refusal
@@ -65,16 +65,23 @@ def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
     gap = secret.gap_of_mean(problem.n) if len(secret.forms) == 1 else 1.0
     if gap == float("inf"):
         raise Refusal(f"{secret.text}: unbounded cases need the column's mean in the assumption, for the law of the mixture.")
-    if len(problem.columns) == 1 and secret.single is not None:
-        (column,) = problem.columns
+    if len(problem.columns) == 1 and secret.single is not None and len(problem.forms[0]) == 1:
+        ((column, weight),) = problem.forms[0].items()
         extremes = [_off(extreme, column == secret.single, off) for extreme in candidates(gaussian, column, secret.single)]
-        return [(np.array([[e.slope * gap]]), np.array([[e.residual]]), False) for e in extremes]
+        return [(np.array([[weight * e.slope * gap]]), np.array([[weight**2 * e.residual]]), False) for e in extremes]
     if len(secret.forms) > 1:
         return _joint(problem, gaussian, secret, off)
-    box = vector_box(gaussian, problem.columns, secret.coefficients)
+    box = box_of(problem, gaussian, secret.coefficients)
     if box is None:
         raise Refusal(f"{secret.text}: its variance may be zero within the tolerance.")
     return _corners(problem, secret, box, gap, off)
+
+
+def box_of(problem: Problem, gaussian: Gaussian, secret: Mapping[str, float]) -> VectorBox | None:
+    """The box of the averages that are asked for, of columns or of linear combinations of some."""
+    if problem.combined:
+        return combined_box(gaussian, problem.forms, secret)
+    return vector_box(gaussian, problem.columns, secret)
 
 
 def _off(extreme: Extreme, itself: bool, off: float) -> Extreme:
@@ -121,24 +128,26 @@ def _joint(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
     """Several statistics hidden together: Gamma = L V G' (G V G')^-1, exact moments."""
     import numpy as np
 
-    gamma, residual, explained = _regression(gaussian, problem.columns, secret)
+    gamma, residual, explained = _regression(gaussian, problem.forms, secret)
     # The regression is solved in floats; what that can be off, for matrices this far from singular, is not credited.
     slack = _SOLVED * np.diag(np.diag(residual + explained))
     credited = semidefinite_or_nothing(residual - slack - (2 * off + off**2) * explained)
     return [(gamma @ np.array(steps) * (1 + off) * (1 + _SOLVED), credited, False) for steps in secret.joint_steps(problem.n)]
 
 
-def _regression(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> tuple[Matrix, Matrix, Matrix]:
-    """Slopes of the columns on all of the secret's statistics, what these leave open of a row, and what they explain."""
+def _regression(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secret: Secret) -> tuple[Matrix, Matrix, Matrix]:
+    """Slopes of the forms on all of the secret's statistics, what these leave open of a row, and what they explain."""
     import numpy as np
 
     t = gaussian.tolerance
     if t.sd or t.slope or t.correlation:
         raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
-    names = gaussian.columns
+    # Where pairs are left out, only the columns at hand: what is not stated has no value.
+    at_hand = dict.fromkeys((*(column for form in forms for column in form), *secret.columns))
+    names = gaussian.columns if gaussian.complete else tuple(at_hand)
     sds = np.array([gaussian.sd_of(name) for name in names])
     covariance = gaussian.correlation_matrix(names) * np.outer(sds, sds)
-    chosen = np.array([[float(name == column) for name in names] for column in columns])
+    chosen = np.array([[form.get(name, 0.0) for name in names] for form in forms])
     hidden = np.array([[dict(form.coefficients).get(name, 0.0) for name in names] for form in secret.forms])
     spread = hidden @ covariance @ hidden.T
     unit = np.sqrt(np.diag(spread))
@@ -154,6 +163,6 @@ def joint_share(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> f
     """The least eigenvalue of what jointly hidden statistics leave open of a row, in units of the columns' sds."""
     import numpy as np
 
-    _, residual, _ = _regression(gaussian, columns, secret)
+    _, residual, _ = _regression(gaussian, [{column: 1.0} for column in columns], secret)
     sds = np.array([gaussian.sd_of(column) for column in columns])
     return float(np.linalg.eigvalsh(residual / np.outer(sds, sds))[0])

@@ -9,6 +9,8 @@ categories are read to check that every row has one, and by mechanisms that need
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -26,6 +28,7 @@ from attrpriv.guarantee import (
     CountDirectEvidence,
     CountHybridEvidence,
     CountLaplaceEvidence,
+    CountSequenceEvidence,
     CountTransportEvidence,
     CouplingEvidence,
     KernelEvidence,
@@ -166,6 +169,14 @@ class Tally(FrozenModel):
         return tuple(cell.value for cell in self.cells) if self.complete else (0, *(cell.value for cell in self.cells))
 
     @property
+    def identity(self) -> str:
+        """A digest of what is counted: equal for two tallies that count the same in the same steps."""
+        cells = [[cell.where, cell.value] for cell in self.cells]
+        changed = [[column, self.fill.get(column), self.clip.get(column)] for column in sorted(self.reads)]
+        told = json.dumps([cells, self.complete, self.histogram, changed])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    @property
     def reads(self) -> frozenset[str]:
         """The columns that decide in which cell a row is."""
         return frozenset(column for cell in self.cells for column in columns_of(parse_condition(cell.where)))
@@ -184,6 +195,10 @@ class Tally(FrozenModel):
         if isinstance(evidence, LaplaceEvidence):
             wanted = (n * self.width, self.scale)
             return self.noise == "laplace" and [(term.sensitivity, term.scale) for term in evidence.terms] == [wanted]
+        if isinstance(evidence, CountSequenceEvidence):
+            return evidence.ranges(float(n * self.width), self.noise, self.scale) or evidence.counts(
+                self.identity, self.histogram, self.width, self.noise, self.scale
+            )
         if isinstance(evidence, QuiltEvidence):
             return evidence.counts(self.reads, float(n * self.width), self.noise, self.scale)
         if isinstance(evidence, ParameterNoiseEvidence | ParameterWassersteinEvidence | ParameterKernelEvidence):

@@ -7,19 +7,28 @@ One name for one idea; what is moved, and how that is proved, is a matter of the
 | hierarchy | `hierarchy_transport`: a population's mean |
 | groups | `group_transport`: how many rows are of some category, in the table or in its population |
 | gaussian | `gaussian_transport`: clamp and staircase; `quantile_clip`: pure epsilon, one average, exactly stated moments |
+| gaussian, with other releases before or after | `sequential_transport` |
 """
 
 from __future__ import annotations
 
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Problem
-from attrpriv.mechanisms import gaussian_transport, group_transport, hierarchy_transport, quantile_clip
+from attrpriv.mechanisms import (
+    gaussian_transport,
+    group_transport,
+    hierarchy_transport,
+    quantile_clip,
+    sequential_transport,
+)
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 
 
 def plan(problem: Problem) -> Plan:
     """The release of least error that reads the secret, for the kind of assumption that there is."""
+    if not problem.alone:
+        return _continued(problem)
     if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
         return hierarchy_transport.plan(problem)
     if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
@@ -27,6 +36,13 @@ def plan(problem: Problem) -> Plan:
     if problem.theta and all(isinstance(member, Gaussian) for member in problem.theta):
         return _gaussian(problem)
     raise Refusal("needs a gaussian, a groups or a hierarchy assumption.")
+
+
+def _continued(problem: Problem) -> Plan:
+    """One release of several: only the clamp with innovations is proved for all of them together."""
+    if not (problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)):
+        raise Refusal("shares a budget with other releases under a gaussian assumption only; spend all of it (spend 1).")
+    return sequential_transport.plan(problem)
 
 
 def _gaussian(problem: Problem) -> Plan:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
@@ -71,17 +71,24 @@ def statistics_of(problem: Problem) -> tuple[Coefficients, ...]:
     return tuple(found.values())
 
 
-def told(problem: Problem, theta: Sequence[Gaussian], masks: Mapping[str, float], off: float = 0.0) -> Told:
-    """Everything that a clamp is made from; with `off`, every slope is off by this share more than the tolerance says."""
+def told(
+    problem: Problem, theta: Sequence[Gaussian], masks: Mapping[str, float], off: float = 0.0, taken: Sequence[Vector] = ()
+) -> Told:
+    """Everything that a clamp is made from; with `off`, every slope is off by this share more than the tolerance says.
+
+    `taken` are the slopes of the first columns, where an earlier release has used some: they are what they were.
+    """
     statistics = statistics_of(problem)
     slopes = _slopes(problem, theta, statistics)
-    checks = tuple(
-        _check(problem, index, member, secret, statistics, slopes, off)
-        for index, member in enumerate(theta)
-        for secret in problem.secrets
-    )
+    for k, row in enumerate(taken):
+        slopes[k] = row
+    checks: list[TransportCheck] = []
+    for index, member in enumerate(theta):
+        credited = _credited(problem, member, statistics, slopes, off)
+        rows = tuple(tuple(float(x) for x in row) for row in credited)
+        checks += [_check(problem, index, member, secret, statistics, rows, off) for secret in problem.secrets]
     return Told(
-        statistics, slopes, checks, _wander(problem, theta, statistics, slopes, masks), _bias(theta, statistics, slopes)
+        statistics, slopes, tuple(checks), _wander(problem, theta, statistics, slopes, masks), _bias(theta, statistics, slopes)
     )
 
 
@@ -116,10 +123,16 @@ def _regression(member: Gaussian, columns: Sequence[str], statistics: Sequence[C
 
 
 def _box(member: Gaussian, columns: Sequence[str], statistic: Coefficients) -> VectorBox:
-    box = vector_box(member, columns, statistic)
+    box = _boxed(member, tuple(columns), tuple(statistic.items()))
     if box is None:
         raise Refusal(f"{', '.join(statistic)}: the variance of what is hidden may be zero within the tolerance.")
     return box
+
+
+@lru_cache(maxsize=32)
+def _boxed(member: Gaussian, columns: tuple[str, ...], statistic: tuple[tuple[str, float], ...]) -> VectorBox | None:
+    """A plan asks for the same few boxes again and again, and with many columns each takes a while."""
+    return vector_box(member, columns, dict(statistic))
 
 
 # ---------------------------------------------------------------------------------------------------------- the checks
@@ -131,11 +144,9 @@ def _check(
     member: Gaussian,
     secret: Secret,
     statistics: Sequence[Coefficients],
-    slopes: Matrix,
+    rows: tuple[Vector, ...],
     off: float,
 ) -> TransportCheck:
-    credited = _credited(problem, member, statistics, slopes, off)
-    rows = tuple(tuple(float(x) for x in row) for row in credited)
     if len(secret.forms) > 1:
         return _joint_check(problem, index, member, secret, statistics, off, rows)
     gap = _gap(problem, member, secret)

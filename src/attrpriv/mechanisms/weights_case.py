@@ -28,7 +28,7 @@ from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import WeightedColumn, WeightsCheck
 from attrpriv.guarantee.calibrated_weights import LEAST_REST, MOST_JOINT
 from attrpriv.mechanisms.gaussian import gaussians
-from attrpriv.mechanisms.recorded import Recorded, _require_fine, _require_rows
+from attrpriv.mechanisms.recorded import Recorded, require_fine, require_rows
 from attrpriv.mechanisms.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -194,10 +194,10 @@ def _mask(problem: Problem, theta: Sequence[Gaussian], column: str) -> float:
 
 def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str], masks: Sequence[float]) -> Recorded:
     """The charge for recorded values, for whatever residual a row really has, as long as it is not below the spacing."""
-    _require_rows(problem, theta)
+    require_rows(problem, theta)
     for gaussian in theta:
         for column in (*problem.columns, *sensitive):
-            _require_fine(problem, gaussian, column)
+            require_fine(problem, gaussian, column)
     _require_fine_together(problem, theta, sensitive)
     floors = {c: min(_left_open(g, problem.columns, sensitive) * g.sd_of(c) ** 2 for g in theta) for c in problem.columns}
     spacing = {}

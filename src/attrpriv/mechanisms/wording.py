@@ -44,7 +44,7 @@ def known_line(problem: Problem) -> str:
     if not problem.known_rows:
         return "the adversary knows no row"
     hidden = {column for secret in problem.secrets for column in secret.columns}
-    parts = ", or their entries of the columns named here" if len(problem.columns) == len(hidden) == 1 else ", not in part"
+    parts = ", or their entries of the columns named here" if len(problem.read_columns) == len(hidden) == 1 else ", not in part"
     return f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole{parts}"
 
 
@@ -60,7 +60,7 @@ def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: R
         ]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{gaussian}" for gaussian in theta]
     lines += [
-        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
+        f"the moments are those of {c} as read, missing entries replaced" for c in problem.read_columns if c in problem.missing
     ]
     lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
     for column in dict.fromkeys(column for secret in problem.secrets for column in secret.columns):
@@ -81,7 +81,7 @@ def gaussian_notes(
     notes = []
     for column in problem.columns:
         spacing, declared = problem.spacing(column)
-        if not declared:
+        if not declared and not problem.combined:
             origin = "whole numbers (by its column type)" if spacing is not None else "values of undeclared spacing"
             notes.append(
                 f"{column}: {origin}; its digits are masked by noise of at least {least[column]:.3g}, which covers spacings up "
@@ -102,7 +102,7 @@ def gaussian_notes(
 
 def _zero_slopes(problem: Problem, theta: Sequence[Gaussian]) -> list[str]:
     """A relative tolerance of nothing is nothing."""
-    pairs = [(c, s) for c in problem.columns for secret in problem.secrets for s in secret.columns if c != s]
+    pairs = [(c, s) for c in problem.read_columns for secret in problem.secrets for s in secret.columns if c != s]
     exact = [f"{c} on {s}" for c, s in pairs if any(g.tolerance.slope and not g.slope(c, s) for g in theta)]
     return [f"the slope of {pair} is stated as 0, and a relative tolerance leaves it exactly 0." for pair in exact]
 

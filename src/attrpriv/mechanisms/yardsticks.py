@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error, unaffected
+from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
@@ -30,7 +31,8 @@ def plan_group_dp(problem: Problem) -> Plan:
     lacking = [column for column in problem.columns if column not in problem.bounds]
     if lacking:
         raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
-    share = problem.epsilon / max(1, len(problem.columns))
+    epsilon, proof = range_budget(problem)
+    share = epsilon / max(1, len(problem.columns))
     terms = tuple(_laplace_term(problem, column, share) for column in problem.columns)
     columns = tuple(
         ColumnPlan(
@@ -50,13 +52,9 @@ def plan_group_dp(problem: Problem) -> Plan:
         Certificate(
             epsilon=problem.epsilon,
             delta=problem.delta,
-            evidence=LaplaceEvidence(terms=terms),
+            evidence=proof(terms),
             individuals=_rows(problem, terms),
-            assumes=(
-                "nothing about the law of the rows: any table looks like any other",
-                f"the number of rows, {problem.n}, is public",
-                "nothing else about this table is released outside the ledger",
-            ),
+            assumes=range_assumes(problem),
         ),
         notes=tuple(f"{column}: values outside its bounds are clipped." for column in problem.columns),
     )
@@ -173,6 +171,6 @@ def _assemble(
         columns=columns,
         guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
         certificate=certificate,
-        model_error=unaffected(problem.epsilon),
+        model_error=range_model_error(problem, certificate.evidence),
         notes=notes,
     )

@@ -20,11 +20,18 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.places import has_password, is_url
-from attrpriv.framework.problem import Delta, Edges, Epsilon, Share
+from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
+from attrpriv.framework.problem import Delta, Edges, Epsilon, Share, Sizes
+from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
+from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+
+
+def digest_of(stated: Mapping[str, Any]) -> str:
+    """The digest of the policy that states this."""
+    return hashlib.sha256(json.dumps(stated, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 class AssumptionFile(FrozenModel):
@@ -98,7 +105,9 @@ class Policy(FrozenModel):
     """What must stay hidden, from whom, and at what cost."""
 
     attrpriv: Literal[1] = Field(default=1, description="version of the policy format")
-    data: str | None = Field(default=None, description="path of the table, relative to this file")
+    data: str | None = Field(
+        default=None, description="the table: a path relative to this file, a pattern of paths, a PostgreSQL URL or spark:name"
+    )
     rows: Annotated[int, Field(strict=True, ge=2)] | None = Field(
         default=None, description="number of rows, public; left out: from Parquet metadata"
     )
@@ -123,6 +132,10 @@ class Policy(FrozenModel):
         default_factory=dict, description="spacing on which nearly all values of a column lie"
     )
     bins: FrozenMap[Edges] = Field(default_factory=dict, description="edges that cut a numeric column into categories")
+    categories: FrozenMap[Categories] = Field(
+        default_factory=dict, description="public values of a column, for GROUP BY; other: all rows of no other"
+    )
+    sizes: Sizes = Field(default_factory=dict, description="public number of rows of a subset, by its condition")
     composition: FrozenMap[Share] = Field(
         default_factory=dict, description="public shares that answers from a view are scaled to; default: mid-range"
     )
@@ -135,12 +148,12 @@ class Policy(FrozenModel):
 
     _origin: Path | None = PrivateAttr(default=None)
 
-    @field_validator("ledger")
+    @field_validator("data", "ledger")
     @classmethod
-    def _without_password(cls, ledger: str | None) -> str | None:
-        if ledger is not None and is_url(ledger) and has_password(ledger):
+    def _without_password(cls, place: str | None) -> str | None:
+        if place is not None and is_url(place) and has_password(place):
             raise ValueError("a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
-        return ledger
+        return place
 
     @field_validator("release")
     @classmethod
@@ -159,7 +172,7 @@ class Policy(FrozenModel):
     def load(cls, path: str | Path, *, assume: bool = True) -> Policy:
         """Read a policy file; with `assume` false without its assumption, as before one is fitted."""
         place = Path(path)
-        value = read_strict(place)
+        value = without_percent(read_strict(place, percent=Percent))
         if not isinstance(value, dict):
             raise PolicyError(f"policy: must be a mapping. Got {type(value).__name__}.")
         if "attrpriv" not in value:
@@ -177,10 +190,10 @@ class Policy(FrozenModel):
         """The file this policy was read from."""
         return self._origin
 
-    def data_path(self) -> Path | None:
+    def data_path(self) -> str | Path | None:
         """Where the table is: relative paths start at the policy file."""
-        if self.data is None:
-            return None
+        if self.data is None or is_remote(self.data):
+            return self.data
         return self._beside(self.data)
 
     def ledger_path(self) -> str | Path | None:
@@ -190,9 +203,7 @@ class Policy(FrozenModel):
         if self._origin is None:
             return None
         # Named after the table, so that a second policy beside the first one finds the same ledger.
-        table = Path(self.data or "").name
-        named = self._origin.parent / table if table else self._origin
-        return named.with_suffix(".ledger")
+        return ledger_beside(self.data, self._origin.parent) if self.data else self._origin.with_suffix(".ledger")
 
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path
@@ -200,14 +211,20 @@ class Policy(FrozenModel):
     @property
     def digest(self) -> str:
         """SHA-256 of everything the promise depends on."""
-        content = self.to_json()
-        for place in ("data", "ledger", "release"):
-            content.pop(place)
-        return hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+        return digest_of(self.stated)
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Everything the promise depends on, as JSON: what a ledger keeps of a policy."""
+        return {key: value for key, value in self.to_json().items() if key not in ("data", "ledger", "release")}
 
     def queries(self) -> tuple[Query, ...]:
         """The queries named under `release`."""
         return tuple(query for text in self.release for query in parse_queries(text))
+
+    def groups(self, column: str, types: Mapping[str, str]) -> PublicGroups:
+        """The public groups of a GROUP BY on this column, in order."""
+        return public_groups(column, self.categories, self.bins, self.protect, types)
 
     def problem(self, queries: Sequence[Query], n: int, types: Mapping[str, str]) -> Problem:
         """The problem a mechanism has to solve, for a table of n rows with these column types."""
@@ -223,6 +240,8 @@ class Policy(FrozenModel):
             resolution=self.resolution,
             missing=self.missing,
             bins=self.bins,
+            categories=self.categories,
+            sizes=self.sizes,
             composition=self.composition,
             known_rows=self.known_rows,
             individuals=None if self.individuals == "none" else self.individuals.epsilon,
@@ -230,6 +249,16 @@ class Policy(FrozenModel):
             types=types,
             policy_digest=self.digest,
         )
+
+    def __str__(self) -> str:
+        from attrpriv.notebook import policy_facts
+
+        return "\n".join(f"{name:12}{value}" for name, value in policy_facts(self).items())
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook import policy_html
+
+        return policy_html(self)
 
     @classmethod
     def schema_document(cls) -> dict[str, Any]:

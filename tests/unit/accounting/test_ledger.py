@@ -118,7 +118,7 @@ def test_one_release_is_recorded_and_a_second_is_refused(path: Path) -> None:
     assert (entry.number, entry.kind, entry.previous, entry.answers) == (1, "release", "0" * 64, [SECRET])
     with fails(RefusedError, "allows one release call, of any number of queries together. Got a second one."):
         Ledger(path).commit(**RELEASE)
-    with fails(RefusedError, "harmless alone can reveal the secret together. Keep the first answer"):
+    with fails(RefusedError, "harmless alone can reveal the secret together. A second one needs a proof for both"):
         Ledger(path).refuse("release")
     assert Ledger(path).entries() == (entry,)
     assert files(path) == [path.name]
@@ -630,7 +630,7 @@ def test_a_ledger_of_the_first_version_is_continued(path: Path) -> None:
     assert third.previous == digests[1]
     assert Ledger(path).view_state() == STATE
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() == ("2",)
+        assert connection.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone() == ("3",)
 
 
 def test_an_edit_of_the_first_version_is_found(path: Path) -> None:
@@ -741,7 +741,7 @@ def test_another_schema_version_is_refused_and_left_alone(path: Path, version: i
     edit(path, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'", "DELETE FROM entries")
     before = path.read_bytes()
     for use in (Ledger(path).entries, lambda: Ledger(path).commit(**RELEASE)):
-        with fails(UsageError, f"must have schema version 2. Got {str(version)[:9]}. Use the version of attrpriv"):
+        with fails(UsageError, f"must have schema version 3. Got {str(version)[:9]}. Use the version of attrpriv"):
             use()
     assert path.read_bytes() == before
 

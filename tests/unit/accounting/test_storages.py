@@ -118,9 +118,9 @@ def test_an_edit_is_found(place: Place, statement: str) -> None:
 
 def test_other_tables_and_versions_are_refused(place: Place) -> None:
     place.ledger.commit(**release())
-    place.edit("UPDATE meta SET value = '3' WHERE key = 'schema_version'")
+    place.edit("UPDATE meta SET value = '4' WHERE key = 'schema_version'")
     for use in (place.ledger.entries, lambda: place.ledger.commit(**release(1))):
-        with pytest.raises(UsageError, match=r"must have schema version 2\. Got 3"):
+        with pytest.raises(UsageError, match=r"must have schema version 3\. Got 4"):
             use()
     place.edit("UPDATE meta SET value = 'diary' WHERE key = 'format'")
     for use in (place.ledger.entries, lambda: place.ledger.commit(**release(1))):

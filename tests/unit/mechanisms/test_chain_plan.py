@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from attrpriv.accounting.chain_composition import chain_composition
 from attrpriv.assumptions import Chain
-from attrpriv.errors import AttrprivError, CertificateError, UsageError
+from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import ChainEvidence
+from attrpriv.guarantee import Certificate, ChainEvidence
 from attrpriv.mechanisms import Plan, plan, rank
 from attrpriv.queries.query import Query
 
@@ -172,25 +172,98 @@ def test_group_dp_needs_no_chain() -> None:
 # -------------------------------------------------------------------------------------------------------- several releases
 
 
-def test_two_releases_cost_less_than_twice() -> None:
-    one = plan(problem()).certificate
-    single, double = chain_composition([one]), chain_composition([one, one])
-    assert single.loss == pytest.approx(1.0, abs=1e-6)
-    assert single.published == 1.0
-    assert double.published == 2.0
-    influence = evidence(plan(problem())).checks[0].influence
-    assert 1.0 < double.loss <= 2.0 - influence + 1e-6
+def after(earlier: ChainEvidence | None, **changes: Any) -> ChainEvidence:
+    return evidence(plan(problem(**{"earlier": earlier} | changes), "chain_quilt"))
 
 
-def test_releases_of_different_kinds() -> None:
-    one, other = plan(problem()).certificate, plan(problem(epsilon=0.5)).certificate
-    together = chain_composition([one, other])
-    assert together.published is None
-    assert 1.0 < together.loss < 1.5
+def test_each_release_takes_its_share_of_what_is_left() -> None:
+    first = after(None, spend=0.3)
+    assert first.loss() == pytest.approx(0.3)
+    second = after(first, spend=0.5)
+    assert second.loss() == pytest.approx(0.65)
+    third = after(second)
+    assert third.loss() == pytest.approx(1.0)
+    assert third.spent(1.0, 0.0) <= 1.0
+    assert third.rate() == pytest.approx(1 / 12.934051, rel=1e-6)  # together the noise of one release
 
 
-def test_composition_refuses_what_it_does_not_cover() -> None:
-    one = plan(problem()).certificate
-    for others in ([], [plan(problem(), "group_dp").certificate], [one, plan(problem(n=90)).certificate]):
-        with pytest.raises(UsageError, match="certificates: must be"):
-            chain_composition(others)
+def test_the_influence_counts_once() -> None:
+    """Two releases at half of epsilon each, planned alone, lose less than epsilon together."""
+    half = plan(problem(epsilon=0.5)).noise.scale
+    second = after(after(None, spend=0.5))
+    assert second.scale < half
+    assert second.loss() <= 1.0
+
+
+def test_releases_of_different_widths() -> None:
+    first = after(None, spend=0.5)
+    second = after(first, queries=(Query("count", group_by="state"),))
+    assert second.scale / 2 == pytest.approx(after(first).scale)
+    assert second.rate() == pytest.approx(after(first).rate())
+
+
+def test_when_all_is_spent_nothing_more_is_answered() -> None:
+    with pytest.raises(RefusedError, match="leave nothing of the budget"):
+        after(after(None))
+
+
+def test_a_tighter_policy_counts_what_was_drawn_and_nothing_else() -> None:
+    first = after(None, spend=0.5)
+    with pytest.raises(RefusedError, match=r"may lose 0.5 already, above epsilon 0.4\."):
+        after(first, epsilon=0.4)
+    assert after(first, epsilon=0.6).loss() <= 0.6
+    slower = Chain(**CHAIN | {"transition": [[0.97, 0.03], [0.05, 0.95]]})
+    both = after(first, theta=(*problem().theta, slower), epsilon=3.0)
+    assert len(both.checks) == 2
+    assert both.loss() == pytest.approx(3.0)
+    with pytest.raises(RefusedError, match="already, above epsilon 1"):
+        after(first, theta=(*problem().theta, slower))
+
+
+def test_another_table_or_kind_is_not_continued() -> None:
+    first = after(None, spend=0.5)
+    with pytest.raises(RefusedError, match="the number of rows, was another one before"):
+        after(first, n=90)
+    with pytest.raises(RefusedError, match="no rule covers it"):
+        after(plan(problem(), "group_dp").certificate.evidence)  # type: ignore[arg-type]
+
+
+def test_follows_is_exact() -> None:
+    one = after(None, spend=0.4)
+    two = after(one, spend=0.4)
+    three = after(two, spend=0.4)
+    assert one.follows(None)
+    assert two.follows(one)
+    assert three.follows(two)
+    assert not any(later.follows(earlier) for later, earlier in ((two, None), (three, one), (one, two), (three, three)))
+    for change in ({"scale": two.scale * 1.0000001}, {"width": 2.0}, {"column": "other"}, {"length": 99}, {"earlier": 0.0}):
+        assert not three.follows(two.model_copy(update=change))
+    assert not three.follows(plan(problem(), "group_dp").certificate.evidence)
+
+
+def test_a_past_that_is_left_out_or_too_much_is_seen() -> None:
+    second = plan(problem(earlier=after(None, spend=0.5)), "chain_quilt").certificate
+    more = evidence_with(second, earlier=2 * evidence_of(second).earlier)
+    with pytest.raises(CertificateError):
+        more.verify()
+    assert not evidence_of(evidence_with(second, earlier=0.0)).follows(after(None, spend=0.5))
+
+
+def evidence_of(certificate: Certificate) -> ChainEvidence:
+    assert isinstance(certificate.evidence, ChainEvidence)
+    return certificate.evidence
+
+
+def evidence_with(certificate: Certificate, **changes: Any) -> Certificate:
+    return certificate.model_copy(update={"evidence": evidence_of(certificate).model_copy(update=changes)})
+
+
+def test_the_past_survives_json_and_stays_small() -> None:
+    found = None
+    for _ in range(8):
+        found = after(found, spend=0.02)
+    assert found is not None
+    assert ChainEvidence.from_json(json.dumps(found.to_json())) == found
+    assert len(found.checks[0].shapes) < 20
+    older = {key: value for key, value in after(None).to_json().items() if key != "earlier"}
+    assert ChainEvidence.from_json(older) == after(None)

@@ -24,7 +24,7 @@ from attrpriv.mechanisms.subsample import standard_error
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.view_rows import _estimate
+from attrpriv.view_estimates import estimate as _estimate
 
 SHARE = Secret("share(g = 'F')", between=(0.25, 0.4))
 
@@ -86,10 +86,13 @@ def test_what_is_refused(changes: dict[str, Any], error: type[Exception], messag
         ("avg(y)", False),  # no bounds
         ("avg(x) filter (where y > 3)", False),  # a ratio
         ("SELECT g, count(*) FROM data GROUP BY g", False),
+        ("avg(2*x + y)", False),
+        ("var_pop(x)", False),
+        ("median(x)", False),
     ],
 )
 def test_which_errors_are_known_beforehand(text: str, known: bool) -> None:
-    made = plan(text, bounds={"x": (-1.0, 3.0)})
+    made = plan(text, bounds={"x": (-1.0, 3.0)}, categories={"g": ("F", "M")})
     assert (made.error.rmse is not None) == known
 
 

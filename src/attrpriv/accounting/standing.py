@@ -1,0 +1,232 @@
+"""Where a table stands: what its last certificate covers, which policy is in force. And the rule for what may come next.
+
+Every release with noise has a joint certificate: a proof for everything released so far. So a ledger keeps its promise if each
+certificate holds, promises no more than the policy, and continues the one before (`Certificate.follows`). Nothing is added up
+here: guarantees of single releases do not add up.
+
+| field of an account | |
+|---|---|
+| joint | the entry whose certificate covers all that was released with noise |
+| policy | the entry that states the policy in force (`stated` is there) |
+| n, table | the table that the ledger belongs to |
+| individuals | row-level epsilons, which do add up |
+
+What must never change: an entry is decided on by what the ledger holds at that moment, inside the write transaction, and the
+same function decides again, from the record alone, in `attrpriv ledger --recheck`. What no rule covers is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from attrpriv.accounting.chain import SPENDS, Entry, Kind
+from attrpriv.accounting.history import History
+from attrpriv.accounting.rules import Accountant, mixed, require_view
+from attrpriv.errors import CertificateError, RefusedError
+from attrpriv.guarantee import Certificate, ConstantEvidence
+from attrpriv.policy.change import require_tighter
+from attrpriv.policy.models import Policy, digest_of
+
+# Row-level epsilons are added in floats.
+_ROUNDED = 1 + 1e-9
+
+
+class StaleError(RefusedError):
+    """Another process released something since this plan was made: plan again."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What the next release has to know."""
+
+    joint: int | None = None
+    policy: int | None = None
+    n: int | None = None
+    table: str | None = None
+    individuals: float = 0.0
+    view: bool = False
+
+    @classmethod
+    def of(cls, history: History) -> Standing:
+        head = history.head
+        if head is None:
+            return cls()
+        if head.kind in ("view", "answer"):
+            return cls(view=True)
+        if head.account is None:  # a version that allowed one release and stated no policy
+            return cls(joint=1, n=head.plan[0]["n"], individuals=_rows_of(certificate_of(head)))
+        return cls(**{key: value for key, value in head.account.items() if key != "stated"})
+
+    def to_json(self) -> dict[str, Any]:
+        kept = {"joint": self.joint, "policy": self.policy, "n": self.n, "table": self.table}
+        return {**kept, "individuals": self.individuals}
+
+
+@dataclass(frozen=True)
+class Known:
+    """A standing with what it points to. `stated` is the policy in force, as JSON: None where no version kept it."""
+
+    standing: Standing
+    certificate: Certificate | None = None
+    stated: Mapping[str, Any] | None = None
+    policy_digest: str | None = None
+
+    @classmethod
+    def of(cls, history: History) -> Known:
+        standing = Standing.of(history)
+        joint = None if standing.joint is None else history.entry(standing.joint)
+        holder = joint if standing.policy is None else history.entry(standing.policy)
+        return cls(
+            standing,
+            None if joint is None else certificate_of(joint),
+            None if standing.policy is None or holder is None else stated_by(holder),
+            None if holder is None else holder.policy_digest,
+        )
+
+    def left(self, epsilon: float, delta: float) -> float:
+        """The share of this budget that nobody has used."""
+        if self.standing.view:
+            return 0.0
+        if self.certificate is None:
+            return 1.0
+        # A fitted assumption's risk may come on top of the policy's delta.
+        return self.certificate.left(epsilon, max(delta, self.certificate.delta))
+
+
+def certificate_of(entry: Entry) -> Certificate:
+    return Certificate.from_json(entry.plan[0]["certificate"])
+
+
+def stated_by(entry: Entry) -> Mapping[str, Any]:
+    """The policy that an entry states; its digest is that of the entry."""
+    stated = entry.account.get("stated") if isinstance(entry.account, Mapping) else None
+    if not isinstance(stated, Mapping) or digest_of(stated) != entry.policy_digest:
+        raise CertificateError("must state the policy of its digest. Got something else.")
+    return stated
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is to be recorded next: a release or its failure with its certificate, or a policy alone."""
+
+    kind: Kind
+    policy_digest: str
+    stated: Mapping[str, Any] | None
+    table: str | None
+    n: int | None = None
+    certificate: Certificate | None = None
+    planned_on: int | None = None
+
+    @classmethod
+    def of(cls, entry: Entry, history: History) -> Candidate:
+        """The candidate that this entry was, for deciding again."""
+        told = entry.account if isinstance(entry.account, Mapping) else {}
+        stated, table = told.get("stated"), told.get("table")
+        if entry.kind == "policy":
+            return cls("policy", entry.policy_digest, stated, table)
+        on = Standing.of(history).joint
+        return cls(entry.kind, entry.policy_digest, stated, table, entry.plan[0]["n"], certificate_of(entry), on)
+
+    def rule(self, name: str) -> Accountant:
+        """Decides on this candidate in the ledger of this (printable) name; gives its account."""
+        return lambda history: self._decide(name, history)
+
+    def _decide(self, name: str, history: History) -> dict[str, Any] | None:
+        known = Known.of(history)
+        if known.standing.view:
+            raise mixed(name, "a view", "a release with noise")
+        self._require_table(name, known.standing)
+        after = self._under_policy(name, history, known)
+        if self.certificate is not None:
+            after = self._joined(name, history, known, after)
+        account = after.to_json()
+        return account if after.policy != len(history) + 1 else {**account, "stated": dict(self.stated or {})}
+
+    def _require_table(self, name: str, standing: Standing) -> None:
+        for key, was, now in (("table", standing.table, self.table), ("rows", standing.n, self.n)):
+            if None not in (was, now) and was != now:
+                raise RefusedError(
+                    f"{name}: belongs to one table, and its {key} must stay as it was ({was}). Got {now}. A table that changed "
+                    "is not covered by what was planned before; keep a ledger of its own for another table."
+                )
+
+    def _under_policy(self, name: str, history: History, known: Known) -> Standing:
+        """The standing under this candidate's policy; one that differs must come in an entry of its own, and be tighter."""
+        here = replace(known.standing, n=known.standing.n or self.n, table=known.standing.table or self.table)
+        same = self.policy_digest == known.policy_digest
+        if same and self.kind != "policy" and known.stated is not None:
+            return here
+        if len(history) and self.kind != "policy" and not same:
+            raise StaleError(f"{name}: another policy is in force meanwhile. Try again.")
+        if not len(history) and self.kind == "policy":
+            raise RefusedError(f"{name}: a policy is stated with the first release. Got one alone.")
+        if digest_of(self.stated or {}) != self.policy_digest:
+            raise CertificateError("must state the policy of its digest. Got another.")
+        if len(history) and not same:
+            if known.stated is None:
+                raise RefusedError(f"{name}: was written by a version that did not keep its policy, which must stay the same.")
+            require_tighter(name, Policy.from_json(known.stated), Policy.from_json(self.stated or {}))
+        return replace(here, policy=len(history) + 1)
+
+    def _joined(self, name: str, history: History, known: Known, after: Standing) -> Standing:
+        """The standing after a release whose certificate continues everything so far."""
+        certificate = self.certificate
+        if certificate is None:
+            return after
+        policy = known.stated if after.policy == known.standing.policy else self.stated
+        _require_promised(certificate, policy or {})
+        if isinstance(certificate.evidence, ConstantEvidence):
+            return after
+        if self.planned_on != known.standing.joint:
+            raise StaleError(f"{name}: something was released since this was planned. Try again.")
+        if not certificate.follows(known.certificate):
+            raise RefusedError(
+                f"{name}: no rule covers this release together with the earlier ones, which may tell more together than alone."
+            )
+        rows = _rows_of(certificate)
+        single = (policy or {}).get("individuals", "none")
+        uncovered = known.certificate is not None and certificate.individuals is None
+        if single != "none" and (uncovered or not after.individuals + rows <= _epsilon(single) * _ROUNDED):
+            raise RefusedError(f"{name}: individuals: single persons were promised more than is left for this release.")
+        return replace(after, joint=len(history) + 1, individuals=after.individuals + rows)
+
+
+def _rows_of(certificate: Certificate) -> float:
+    """The row-level epsilon that a release spends."""
+    return 0.0 if certificate.individuals is None else certificate.individuals.epsilon or 0.0
+
+
+def _epsilon(individuals: Any) -> float:
+    return float(individuals["epsilon"]) if isinstance(individuals, Mapping) else 0.0
+
+
+def _require_promised(certificate: Certificate, policy: Mapping[str, Any]) -> None:
+    """No more than the policy's budget; a fitted assumption's risk may come on top where the policy accepts it."""
+    if not policy:
+        return  # a version that did not keep it
+    small = certificate.delta <= policy["delta"] or policy["accept_fit_risk"]
+    if not (certificate.epsilon <= policy["epsilon"] and small):
+        raise CertificateError("must promise what the policy asks for. Got less.")
+
+
+def spent(name: str, known: Known) -> RefusedError:
+    """Nothing is left, or no rule leads on from what was released."""
+    kind = "" if known.certificate is None else known.certificate.evidence.kind
+    goes_on = hasattr(known.certificate and known.certificate.evidence, "spent")
+    why = "all of it is used by what it holds" if goes_on else f"no rule leads on from a release with evidence of kind {kind}"
+    return RefusedError(
+        f"{name}: must have something left of the table's budget. Got none: {why}. Guarantees for single releases do not add "
+        "up: answers that are harmless alone can reveal the secret together. Recorded answers are told again at no cost; next "
+        "time, ask for everything together, or list it under release so that each gets its share."
+    )
+
+
+def decide_again(name: str, entry: Entry, history: History) -> Any:
+    """The account that this entry must have had."""
+    if entry.kind in ("view", "answer"):
+        return require_view(name, entry.kind, history)
+    if entry.account is None and entry.kind in SPENDS and not len(history):
+        return None  # the one release of an earlier version
+    return Candidate.of(entry, history).rule(name)(history)

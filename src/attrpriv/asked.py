@@ -1,0 +1,173 @@
+"""What a call asks for, against what the ledger holds at one moment: what is told again, what is new, what it may spend.
+
+What must never change: a query that was answered before is answered by what was published then, whatever is asked beside it and
+whoever asks: it costs nothing and tells nothing. Everything here is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from attrpriv.accounting.chain import Entry
+from attrpriv.accounting.history import History
+from attrpriv.accounting.ledger import Ledger
+from attrpriv.accounting.standing import Known
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.framework import Problem
+from attrpriv.mechanisms.plan import Plan
+from attrpriv.policy import Policy
+from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
+from attrpriv.record import FAILED, recorded_plan
+from attrpriv.release import Answer, Release, Value
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The queries of one call, and where the table stands."""
+
+    queries: tuple[Query, ...]
+    known: Known
+    told: Mapping[Query, Entry]
+    unreleased: tuple[tuple[Query, ...], ...]
+    listed: bool
+    head: str | None
+
+    @classmethod
+    def of(cls, ledger: Ledger | None, policy: Policy, queries: tuple[Query, ...]) -> Asked:
+        """From one look at the ledger; without one nothing was released."""
+        return _nothing(policy, queries) if ledger is None else ledger.look(lambda history: _found(history, policy, queries))
+
+    @property
+    def new(self) -> tuple[Query, ...]:
+        """What was not answered before."""
+        return tuple(query for query in self.queries if query not in self.told)
+
+    def share(self, spend: float | None, *, must_say: bool) -> float:
+        """The share of what is left that may be spent on what is new: as it was said, or fair to what the policy lists."""
+        if spend is not None:
+            if isinstance(spend, bool) or not (isinstance(spend, int | float) and 0 < spend <= 1):
+                raise UsageError(f"spend: must be a share of what is left, above 0 and at most 1. Got {spend!r}.")
+            return float(spend)
+        new = _statistics(self.new)
+        listed = [_statistics(entry) for entry in self.unreleased]
+        done = [entry for entry in listed if entry <= new | _statistics(self.told)]
+        if not new or (done and new <= frozenset().union(*done)):
+            return len(done) / len(listed) if done else 1.0
+        if must_say and self.listed:
+            raise UsageError(
+                "spend: must be said for a query that the policy does not list under release. Got nothing. Say which share of "
+                "what is left of the table's budget it may have, as in spend=0.2 (--spend 0.2)."
+            )
+        return 1.0
+
+    def on_top(self, problem: Problem, spend: float) -> Problem:
+        """The problem of what is new, together with everything released so far."""
+        rows = problem.individuals
+        if rows is not None:
+            left = rows - self.known.standing.individuals
+            rows = spend * left
+            if not rows > 0:
+                raise RefusedError("individuals: nothing is left of the epsilon for single persons.")
+        earlier = None if self.known.certificate is None else self.known.certificate.evidence
+        return problem.model_copy(update={"spend": spend, "earlier": earlier, "individuals": rows})
+
+    def note(self, plan: Plan | None, policy: Policy) -> str | None:
+        """What the ledger means for this call, in a line; None where there is nothing to say."""
+        if self.known.standing.view:
+            return "the ledger holds a view of this table: queries are answered from it."
+        if not self.new:
+            return "the ledger holds these answers: they are told again, at no cost."
+        if self.head is None and (plan is None or plan.spend == 1):
+            return None
+        left = self.known.left(policy.epsilon, policy.delta)
+        held = f"{left:.0%} of the table's budget is left"
+        if plan is None or plan.view is not None:
+            return f"{held}."
+        after = plan.certificate.left(policy.epsilon, policy.delta)
+        return f"{held}; this release would spend {plan.spend:.0%} of that and leave {after:.0%}."
+
+    def again(self) -> Release:
+        """Everything that is asked was answered before: as it was recorded."""
+        entries = sorted({entry.number: entry for entry in self.told.values()}.values(), key=lambda entry: entry.number)
+        return Release(recorded_plan(entries[-1]), self._recorded(), entries[-1], self.head, self._plans())
+
+    def with_told(self, released: Release) -> Release:
+        """A release of what is new, with what is recorded beside it, in the order asked."""
+        if not self.told:
+            return released
+        answers = {answer.query: answer for answer in (*self._recorded(), *released.answers)}
+        return replace(released, answers=tuple(answers[query] for query in self.queries), earlier=self._plans())
+
+    def _plans(self) -> Mapping[Query, Plan]:
+        return {query: recorded_plan(entry) for query, entry in self.told.items()}
+
+    def _recorded(self) -> tuple[Answer, ...]:
+        return tuple(_recorded_answer(self.told[query], query) for query in self.queries if query in self.told)
+
+
+def _nothing(policy: Policy, queries: tuple[Query, ...]) -> Asked:
+    return _found(History(None), policy, queries)
+
+
+def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Asked:
+    listed = [parse_queries(text) for text in policy.release]
+    wanted = dict.fromkeys((*queries, *(query for entry in listed for query in entry)))
+    told = {query: entry for query in wanted if (entry := _answering(history, query)) is not None}
+    unreleased = tuple(entry for entry in listed if not set(entry) <= set(told))
+    head = history.head
+    return Asked(
+        queries,
+        Known.of(history),
+        {query: told[query] for query in queries if query in told},
+        unreleased,
+        bool(listed),
+        None if head is None else head.digest,
+    )
+
+
+def _answering(history: History, query: Query) -> Entry | None:
+    """The entry that tells this: the query itself, or the sum or average that it follows from."""
+    for text in (query.text, *_same(query)):
+        entry = history.answering(text)
+        if entry is not None and entry.details is not None:
+            return entry
+    return None
+
+
+def _statistics(queries: Iterable[Query]) -> frozenset[str]:
+    """What is asked about: a sum is its average, and the number of rows is public."""
+    return frozenset(min((query.text, *_same(query))) for query in queries if not query.whole_table)
+
+
+def _same(query: Query) -> tuple[str, ...]:
+    """An average over all rows is a sum divided by n, which is public."""
+    if not query.plain or query.kind not in ("avg", "sum"):
+        return ()
+    return (replace(query, kind="sum" if query.kind == "avg" else "avg").text,)
+
+
+def require_answered(told: Mapping[Query, Entry]) -> None:
+    """What failed once is not tried again."""
+    if any(entry.kind == "failure" for entry in told.values()):
+        raise RefusedError(FAILED)
+
+
+def _recorded_answer(entry: Entry, query: Query) -> Answer:
+    plan = recorded_plan(entry)
+    told = {answer["query"]: answer for answer in entry.answers}
+    if query.text in told:
+        spread = plan.spread_of(query)
+        return Answer(query, tuple(Value(one["value"], spread, one.get("group")) for one in _values(told[query.text])))
+    (other,) = (text for text in _same(query) if text in told)
+    value = Fraction(told[other]["value"])
+    exact = value * plan.n if query.kind == "sum" else value / plan.n
+    return Answer(query, (Value(float(exact), plan.spread_of(query)),))
+
+
+def _values(told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    found: Sequence[Mapping[str, Any]] = told.get("groups", [told])
+    return found

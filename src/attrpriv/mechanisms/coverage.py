@@ -1,0 +1,72 @@
+"""Which statistics a mechanism may be asked for at all, before it looks at the assumption.
+
+| statistic | answered by |
+|---|---|
+| count(*), avg and sum of one column | every mechanism that covers the assumption |
+| avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation`; a view |
+| avg over a subset of declared size | `gaussian`; without a declared size a view |
+| avg and sum of products of columns, variances, covariances, regressions, quantiles | a view |
+| anything by group | a view; `count(*)` by group also under counts |
+
+What must never change: what is not in this table is refused, whatever a mechanism would make of it.
+"""
+
+from __future__ import annotations
+
+from attrpriv.errors import QueryError
+from attrpriv.framework import Problem
+from attrpriv.framework.public_groups import public_groups
+from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.queries.query import Query
+
+ON_A_VIEW = "subsample"
+LINEAR = frozenset({"gaussian", "gaussian_approximation"})
+
+
+def require_covered(name: str, problem: Problem) -> None:
+    """A refusal unless every query is of a kind that this mechanism knows."""
+    for query in problem.queries:
+        if name == ON_A_VIEW:
+            _require_groups(problem, query)
+        elif query.kind == "avg" and query.where is not None and query.group_by is None and query.linear is not None:
+            _require_size(name, problem, query)
+        elif not query.simple:
+            _require_linear(name, query)
+
+
+def _require_groups(problem: Problem, query: Query) -> None:
+    reason = None
+    try:
+        if query.group_by is not None and not (problem.types and query.group_by not in problem.types):
+            public_groups(query.group_by, problem.categories, problem.bins, problem.secrets, problem.types)
+    except QueryError as error:
+        reason = str(error)
+    if reason is not None:
+        raise Refusal(reason, usage=True)
+
+
+def _require_linear(name: str, query: Query) -> None:
+    if query.linear is not None:
+        if name in LINEAR and query.plain:
+            return
+        raise Refusal(
+            f"does not cover {query.text}; gaussian does, over all rows and under a gaussian assumption, and so does a view. "
+            "Or ask for the average of each column."
+        )
+    raise Refusal(
+        f"does not cover {query.text}. Three ways: (a) any query on the secret-free view (protect a count, share or "
+        "distribution; mechanism subsample); (b) a declared sensitivity under a parameter network; (c) gaussian_approximation "
+        "with simulated laws. Only (a) is there in this version."
+    )
+
+
+def _require_size(name: str, problem: Problem, query: Query) -> None:
+    """An average over some rows is a ratio of two sums, one of which is a count that may tell the secret."""
+    if query.where in problem.sizes:
+        if name == "gaussian":
+            return
+        raise Refusal(f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.")
+    raise Refusal(
+        f"the average over a subset, {query.text}, needs the subset's size as a public number: declare sizes: "
+        f'{{"{query.where}": rows}}, or release it as a ratio of two sums: sum(...) and count(*) with the same filter.'
+    )

@@ -1,0 +1,132 @@
+"""One pass over the table for a plan, exact; and the columns it needs.
+
+What must never change: a release reads the table once, and a public answer not at all. Nothing here is shown to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from attrpriv.assumptions import Gaussian, Hierarchy, ParameterNetwork
+from attrpriv.engines.gram import GramRead, gram
+from attrpriv.engines.grid import Grid
+from attrpriv.engines.scan import ColumnRead, scan
+from attrpriv.engines.tables import Source
+from attrpriv.engines.tally import TallyRead
+from attrpriv.errors import CertificateError, DataError
+from attrpriv.guarantee import WeightsEvidence
+from attrpriv.mechanisms import Plan
+from attrpriv.mechanisms.column_plan import ColumnPlan
+from attrpriv.mechanisms.tally import Tally, TallyCategory
+from attrpriv.policy import Policy
+from attrpriv.queries.arithmetic import LinearForm
+from attrpriv.queries.conditions import Condition, columns_of, parse_condition
+from attrpriv.queries.query import Query
+
+OTHER_SIZE = (
+    "sizes: a subset must have the number of rows that the policy declares. Got one that has not. This is outside the "
+    "guarantee: correct the policy, or treat this message as an answer about the table. Nothing was released."
+)
+# A table that is only opened where it has to be read.
+Opened = Callable[[], Source]
+
+
+def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None) -> tuple[list[Fraction], tuple[int, ...]]:
+    """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
+    counted = any(query.kind == "count" for query in plan.queries)
+    if not counted and all(part.centre is not None for part in plan.columns):
+        return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
+    where = None if plan.subset is None else parse_condition(plan.subset.where)
+    reads = [replace(read, where=where) for part in plan.columns for read in column_reads(part)]
+    reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
+    tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
+    found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally)
+    if found.rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    rows = plan.n if plan.subset is None else plan.subset.rows
+    if plan.subset is not None and set(found.hits) != {rows}:
+        raise DataError(OTHER_SIZE)
+    means = iter([total / rows for total in found.sums])
+    forms = {query.key: query.linear for query in plan.queries}
+    averaged = [_combined(part, forms[part.column], means) if part.terms else next(means) for part in plan.columns]
+    return [*averaged, *means], () if found.tally is None else found.tally.categories
+
+
+def public_grids(policy: Policy) -> dict[str, Grid]:
+    """Of each column whose mean and standard deviation a Gaussian assumption states, the grid on which floats are added."""
+    found: dict[str, Grid] = {}
+    for assumed in (member for member in policy.assume if isinstance(member, Gaussian)):
+        for column, spread in (assumed.sd or {}).items():
+            grid = Grid.around(assumed.mean[column], spread) if column in assumed.mean else None
+            if grid is not None:
+                found.setdefault(column, grid)
+    return found
+
+
+def column_reads(part: ColumnPlan) -> list[ColumnRead]:
+    """The column, or those that a linear combination is made of."""
+    if not part.terms:
+        return [ColumnRead(part.column, part.fill, part.clip)]
+    return [ColumnRead(column, fill) for column, fill in part.terms.items()]
+
+
+def _combined(part: ColumnPlan, form: LinearForm | None, means: Iterator[Fraction]) -> Fraction:
+    """The average of a linear combination, exactly, from those of its columns."""
+    if form is None or set(form.coefficients) != set(part.terms):
+        raise CertificateError(f"plan: must read the columns of {part.column}. Nothing was released.")
+    return form.of({column: next(means) for column in part.terms})
+
+
+def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
+    """The noisy counts, from one pass; a public answer reads no row."""
+    if tally.centre is not None:
+        return plan.tallied([0] * len(tally.cells), [0] * len(tally.categories))
+    found = scan(opened(), (), tally_read(tally))
+    if found.rows != plan.n or found.tally is None:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    return plan.tallied(found.tally.cells, found.tally.categories)
+
+
+def weighted(source: Source, plan: Plan, weights: WeightsEvidence) -> tuple[float, ...] | None:
+    """Weighted averages, from one pass; None where the weights do not exist."""
+    reads = [GramRead(one.column, one.centre, one.step, one.fill) for one in (*weights.sensitive, *weights.columns)]
+    found = gram(source, reads)
+    if found.rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    return plan.weighted(found.rows, found.sums, found.products)
+
+
+def tally_read(tally: Tally) -> TallyRead:
+    """What the engine has to count."""
+    cells = tuple(parse_condition(cell.where) for cell in tally.cells)
+    covering = tuple(tuple(map(parse_condition, alternatives)) for alternatives in tally.covering)
+    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip, covering)
+
+
+def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
+    """How the engine recognises each category; None: all rows of no other."""
+    return tuple(None if one.where is None else parse_condition(one.where) for one in categories)
+
+
+def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
+    """Every column that the policy or the queries name must be there and be a number, where the schema is known."""
+    if not types:
+        return
+    asked = [column for query in queries for column in query.columns]
+    means = any(isinstance(assumed, Hierarchy) for assumed in policy.assume)  # of a column that a plan may read
+    numeric = [secret for secret in policy.protect if secret.composition is None and (means or secret.attribute is None)]
+    numeric = [secret for secret in numeric if secret.entries is None]  # states may have names
+    secrets = [column for secret in numeric for column in secret.columns]
+    declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.categories, *policy.identifiers]
+    declared += [column for condition in policy.sizes for column in columns_of(parse_condition(condition))]
+    # A parameter of a network may be one of a column that this table does not even have.
+    apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
+    declared += [column for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns]
+    for column in dict.fromkeys((*asked, *secrets, *declared)):
+        if column not in types:
+            raise DataError(f"column: must be one of {', '.join(types)}. Got {column}.")
+    for column in dict.fromkeys((*asked, *secrets)):
+        if types[column] in ("text", "other"):
+            raise DataError(f"column: avg and sum need a numeric column. Got {column}, which is {types[column]}.")
