@@ -17,12 +17,12 @@ worst case over the box is in `worst_case`.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigenvalue
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
 _PSD_SLACK = 1e-9
+_SHOWN = 50
 
 
 class Shape(FrozenModel):
@@ -98,23 +99,27 @@ def _read_tolerance(value: object) -> object:
     raise ValueError(f"must be a mapping such as {{mean: 0.01, sd: 0.02, slope: 0.05}}, or 0. Got {value!r}.")
 
 
+def _is_name(name: object) -> TypeGuard[str]:
+    return isinstance(name, str) and name != "" and "~" not in name
+
+
 def _read_pairs(value: object) -> object:
     """Keys as `a~b` (policy file) or as tuples (Python), brought to `a~b`."""
     if not isinstance(value, Mapping):
         return value
     pairs: dict[object, object] = {}
     for key, number in value.items():
-        names = key if isinstance(key, tuple) else tuple(key.split("~")) if isinstance(key, str) else (key,)
-        if len(names) != 2 or not all(isinstance(name, str) and name and "~" not in name for name in names):
+        names = key.split("~") if isinstance(key, str) else key if isinstance(key, tuple) else (key,)
+        if len(names) != 2 or not _is_name(names[0]) or not _is_name(names[1]):
             raise ValueError(f"keys must name two columns, as in weight~income. Got {key!r}.")
-        first, second = (name.strip() for name in names)
+        first, second = names[0].strip(), names[1].strip()
         if f"{first}~{second}" in pairs or f"{second}~{first}" in pairs:
             raise ValueError(f"must name each pair once. Got {first}~{second} twice.")
         pairs[f"{first}~{second}"] = number
     return pairs
 
 
-Pairs = Annotated[FrozenMap[Finite], BeforeValidator(_read_pairs)]
+Pairs = Annotated[FrozenMap[Finite], BeforeValidator(_read_pairs), AfterValidator(StatedPairs)]
 
 
 class Gaussian(Assumption):
@@ -159,7 +164,8 @@ class Gaussian(Assumption):
         for pair, value in (pairs or {}).items():
             if not -1 <= value <= 1:
                 raise ValueError(f"{pair}: must be between -1 and 1. Got {value:g}.")
-            if len(set(pair.split("~"))) == 1:
+            first, _, second = pair.partition("~")
+            if first == second:
                 raise ValueError(f"{pair}: must name two different columns.")
         return pairs
 
@@ -170,15 +176,13 @@ class Gaussian(Assumption):
         _require_columns("mean", self.mean, self.columns)
         pairs, name = (self.correlation or {}, "correlation") if self.sd is not None else (self.covariance or {}, "covariance")
         _require_columns(name, {part: 0.0 for pair in pairs for part in pair.split("~")}, self.columns)
-        _require_pairs(name, pairs, self.columns)
-        self._require_semidefinite()
+        parts = tuple(self._pairs.cliques(name, self.columns))
+        _require_variances(name, pairs, self.columns)
+        self._require_semidefinite(parts)
         return self
 
-    def _require_semidefinite(self) -> None:
-        import numpy as np
-
-        matrix = self.correlation_matrix(self.columns)
-        smallest = float(np.linalg.eigvalsh(matrix)[0])
+    def _require_semidefinite(self, parts: Sequence[tuple[str, ...]]) -> None:
+        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, self._pairs.known(columns)))
         if not smallest >= -_PSD_SLACK:
             raise ValueError(
                 "correlations: the matrix must be positive semidefinite, so that some table can have it. "
@@ -196,36 +200,60 @@ class Gaussian(Assumption):
     def sd_of(self, column: str) -> float:
         if self.sd is not None:
             return self.sd[column]
-        return float(self._pair(self.covariance or {}, column, column) ** 0.5)
+        return float(self._pairs.of(column, column) ** 0.5)
 
     def sd_range(self, column: str) -> tuple[float, float]:
         """The least and the largest standard deviation in Theta."""
         sd = self.sd_of(column)
         return sd * (1 - self.tolerance.sd), sd * (1 + self.tolerance.sd)
 
+    @property
+    def _pairs(self) -> StatedPairs:
+        found = self.correlation if self.sd is not None else self.covariance
+        return found if isinstance(found, StatedPairs) else NO_PAIRS
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pair of columns is stated."""
+        return self._pairs.complete(self.columns)
+
+    def near(self, column: str) -> tuple[str, ...] | None:
+        """The columns of which every pair is stated, around this one; None where it is in several such sets."""
+        return self._pairs.near(column, self.columns)
+
     def correlation_of(self, first: str, second: str) -> float:
+        """As stated; `PolicyError` where it is not."""
         if first == second:
             return 1.0
         if self.sd is not None:
-            return self._pair(self.correlation or {}, first, second)
-        return self._pair(self.covariance or {}, first, second) / (self.sd_of(first) * self.sd_of(second))
+            return self._pairs.of(first, second)
+        return self._pairs.of(first, second) / (self.sd_of(first) * self.sd_of(second))
 
     def slope(self, query: str, secret: str) -> float:
         """The stated regression slope of one column on another."""
         return self.correlation_of(query, secret) * self.sd_of(query) / self.sd_of(secret)
 
     def correlation_matrix(self, columns: Sequence[str]) -> NDArray[np.float64]:
+        """As stated; `PolicyError` where one is not."""
+        return self._correlations_of(columns, self._pairs.matrix(columns))
+
+    def _correlations_of(self, columns: Sequence[str], stated: NDArray[np.float64]) -> NDArray[np.float64]:
         import numpy as np
 
-        return np.array([[self.correlation_of(a, b) for b in columns] for a in columns], dtype=np.float64)
-
-    @staticmethod
-    def _pair(pairs: Mapping[str, float], first: str, second: str) -> float:
-        return pairs[f"{first}~{second}"] if f"{first}~{second}" in pairs else pairs[f"{second}~{first}"]
+        if self.sd is not None:
+            return stated
+        sds = np.array([self.sd_of(column) for column in columns])
+        same = np.array([[first == second for second in columns] for first in columns], dtype=bool)
+        return np.where(same, 1.0, stated / np.outer(sds, sds))
 
     def __str__(self) -> str:
         origin = "" if self.fitted is None else f"; {self.fitted}"
-        return f"gaussian rows ({', '.join(self.columns)}); {self.tolerance}{origin}"
+        names = (
+            self.columns
+            if len(self.columns) <= _SHOWN
+            else (*self.columns[:_SHOWN], f"and {len(self.columns) - _SHOWN:,} more")
+        )
+        return f"gaussian rows ({', '.join(names)}); {self.tolerance}{origin}"
 
 
 def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -234,10 +262,7 @@ def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) 
             raise ValueError(f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known)}.")
 
 
-def _require_pairs(name: str, pairs: Mapping[str, float], columns: Sequence[str]) -> None:
-    lacking = [f"{a}~{b}" for a, b in itertools.combinations(columns, 2) if f"{a}~{b}" not in pairs and f"{b}~{a}" not in pairs]
-    if lacking:
-        raise ValueError(f"{name}: every pair of columns is needed (0 is allowed). Missing: {', '.join(lacking)}.")
+def _require_variances(name: str, pairs: Mapping[str, float], columns: Sequence[str]) -> None:
     for column in columns:
         if name == "covariance" and not pairs.get(f"{column}~{column}", 0.0) > 0:
             raise ValueError(f"covariance: {column}~{column} must be a positive variance.")

@@ -11,12 +11,14 @@ together, so it only ever widens the class: a sound bound, exact where the toler
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.worst_case import correlation_range
+from attrpriv.assumptions.worst_case import correlation_range, correlation_ranges
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,8 +51,14 @@ class VectorBox:
 
 def vector_box(gaussian: Gaussian, queries: Sequence[str], secret: Mapping[str, float]) -> VectorBox | None:
     """The box of these columns given this combination; None where the combination's variance may be zero."""
+    return _vector_box(gaussian, tuple(queries), tuple(secret.items()))
+
+
+@lru_cache(maxsize=512)  # a plan asks for the same boxes again and again
+def _vector_box(gaussian: Gaussian, queries: tuple[str, ...], hidden: tuple[tuple[str, float], ...]) -> VectorBox | None:
     import numpy as np
 
+    secret = dict(hidden)
     spread = _combined(gaussian, secret, secret)
     if not spread[0] > 0:
         return None
@@ -62,7 +70,38 @@ def vector_box(gaussian: Gaussian, queries: Sequence[str], secret: Mapping[str, 
             low, high = _residual(gaussian, (first, second), secret, (slopes[j], slopes[m]), spread)
             centre[j, m], radius[j, m] = (low + high) / 2, (high - low) / 2
     centre, radius = (centre + centre.T) / 2, np.maximum(radius, radius.T)
-    return VectorBox(tuple(slopes), centre - np.diag(radius.sum(axis=1)), spread[1])
+    residual = centre - np.diag(radius.sum(axis=1))
+    residual.setflags(write=False)
+    return VectorBox(tuple(slopes), residual, spread[1])
+
+
+def combined_box(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secret: Mapping[str, float]) -> VectorBox | None:
+    """The same of linear combinations C x of columns: slopes C s of slopes s in their intervals, and C R C' is below the
+    residual covariance where R is below that of the columns. Rounding goes outwards."""
+    import numpy as np
+
+    columns = tuple(dict.fromkeys(column for form in forms for column in form))
+    box = vector_box(gaussian, columns, secret)
+    if box is None:
+        return None
+    weights = np.array([[form.get(column, 0.0) for column in columns] for form in forms])
+    low, high = (np.array([pair[end] for pair in box.slopes]) for end in (0, 1))
+    ends = np.where(weights > 0, weights * low, weights * high), np.where(weights > 0, weights * high, weights * low)
+    size = np.abs(weights) @ np.maximum(np.abs(low), np.abs(high)) * len(columns) * _ROUNDING
+    slopes = zip(ends[0].sum(axis=1) - size, ends[1].sum(axis=1) + size, strict=True)
+    residual = weights @ box.residual @ weights.T
+    slack = np.abs(weights) @ np.abs(box.residual) @ np.abs(weights).T * len(columns) ** 2 * _ROUNDING
+    residual = (residual + residual.T) / 2 - np.diag(slack.sum(axis=1))
+    return VectorBox(tuple((float(a), float(b)) for a, b in slopes), residual, box.spread)
+
+
+def sd_of_form(gaussian: Gaussian, form: Mapping[str, float]) -> float:
+    """The stated standard deviation of a linear combination."""
+    columns = tuple(form)
+    parts = [form[column] * gaussian.sd_of(column) for column in columns]
+    matrix = gaussian.correlation_matrix(columns)
+    products = [a * b * float(r) for a, row in zip(parts, matrix, strict=True) for b, r in zip(parts, row, strict=True)]
+    return math.sqrt(max(0.0, math.fsum(products)))
 
 
 def is_itself(query: str, secret: Mapping[str, float]) -> bool:
@@ -74,12 +113,25 @@ def covariance_floor(gaussian: Gaussian, columns: Sequence[str], sign: float) ->
     """A matrix that a row's covariance is never below (`sign` -1), or never above (+1), in the semidefinite order."""
     import numpy as np
 
-    low, high = (np.array([[_covariance(gaussian, a, b)[end] for b in columns] for a in columns]) for end in (0, 1))
+    low, high = covariances(gaussian, columns)
     radius = (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high))
     # In units of the sds, so that a wide column does not blur a narrow one.
     unit = np.sqrt(np.diag(high))
     rows = (radius / np.outer(unit, unit)).sum(axis=1)
     return np.asarray((low + high) / 2 + sign * np.diag(rows * unit**2))
+
+
+def covariances(gaussian: Gaussian, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
+    """The intervals of all covariances of a row, `_covariance` of every pair, bit by bit."""
+    import numpy as np
+
+    sds = [gaussian.sd_range(column) for column in columns]
+    rho, ends = correlation_ranges(gaussian, columns), np.array(sds).T
+    products = np.stack([r * p[:, None] * q[None, :] for r in rho for p in ends for q in ends])
+    low, high = products.min(axis=0), products.max(axis=0)
+    for j, k in zip(*np.nonzero(np.array(columns)[:, None] == np.array(columns)[None, :]), strict=True):
+        low[j, k], high[j, k] = (end**2 for end in sds[j])
+    return low, high
 
 
 def _covariance(gaussian: Gaussian, first: str, second: str) -> Interval:

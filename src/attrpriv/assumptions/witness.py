@@ -7,6 +7,8 @@ matrix is semidefinite. That point lies in Theta, so the noise it needs is a low
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import Extreme
 
@@ -16,12 +18,17 @@ _PSD_SLACK = 1e-12
 
 def witness(gaussian: Gaussian, query: str, secret: str, corner: Extreme) -> Extreme:
     """The furthest distribution of Theta found on the way to `corner`; `corner` itself where it exists."""
-    if query == secret or len(gaussian.columns) == 2 or _exists(gaussian, query, secret, corner):
+    columns = gaussian.near(query)
+    if query == secret or len(gaussian.columns) == 2:
+        return corner
+    if columns is None:  # it would move in several cliques of stated pairs at once; the stated moments themselves exist
+        return _between(gaussian, query, secret, corner, 0.0)
+    if _exists(gaussian, columns, query, secret, corner):
         return corner
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        inside = _exists(gaussian, query, secret, _between(gaussian, query, secret, corner, middle))
+        inside = _exists(gaussian, columns, query, secret, _between(gaussian, query, secret, corner, middle))
         low, high = (middle, high) if inside else (low, middle)
     return _between(gaussian, query, secret, corner, low)
 
@@ -42,10 +49,10 @@ def _between(gaussian: Gaussian, query: str, secret: str, corner: Extreme, share
     return Extreme(slope, max(0.0, sd_query**2 - (slope * sd_secret) ** 2), sd_query, sd_secret)
 
 
-def _exists(gaussian: Gaussian, query: str, secret: str, point: Extreme) -> bool:
+def _exists(gaussian: Gaussian, columns: Sequence[str], query: str, secret: str, point: Extreme) -> bool:
+    """Whether some law has these moments: only correlations of the query column move, and they are all in this clique."""
     import numpy as np
 
-    columns = gaussian.columns
     matrix = gaussian.correlation_matrix(columns)
     q, g = columns.index(query), columns.index(secret)
     sds = {query: point.sd_query, secret: point.sd_secret}

@@ -21,8 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -103,23 +110,34 @@ def least_joint_residual(gaussian: Gaussian, queries: Sequence[str], secret: str
     others = [query for query in queries if query != secret]
     if not others:
         return math.inf
-    centre = np.empty((len(others), len(others)))
-    radius = np.empty_like(centre)
-    for k, first in enumerate(others):
-        for m, second in enumerate(others):
-            centre[k, m], radius[k, m] = _partial(gaussian, first, second, secret)
+    low, high = correlation_ranges(gaussian, (*others, secret))
+    a, b = low[:-1, -1], high[:-1, -1]
+    # Centre and half-width of the interval of rho_kl - rho_kg rho_lg.
+    products = np.stack([np.outer(x, y) for x in (a, b) for y in (a, b)])
+    least, most = products.min(axis=0), products.max(axis=0)
+    np.fill_diagonal(least, np.where((a <= 0) & (b >= 0), 0.0, np.minimum(a * a, b * b)))
+    np.fill_diagonal(most, np.maximum(a * a, b * b))
+    low, high = low[:-1, :-1], high[:-1, :-1]
+    centre, radius = (low - most + high - least) / 2, (high - low + most - least) / 2
     return float(np.linalg.eigvalsh(centre)[0] - radius.sum(axis=1).max())
 
 
-def _partial(gaussian: Gaussian, first: str, second: str, secret: str) -> tuple[float, float]:
-    """Centre and half-width of the interval of rho_12 - rho_1g rho_2g over the box."""
-    low, high = (1.0, 1.0) if first == second else correlation_range(gaussian, first, second)
-    a, b = correlation_range(gaussian, first, secret)
-    c, d = correlation_range(gaussian, second, secret)
-    products = (a * c, a * d, b * c, b * d)
-    squares = (0.0 if a <= 0 <= b else min(a * a, b * b), max(a * a, b * b))
-    least, most = squares if first == second else (min(products), max(products))
-    return (low - most + high - least) / 2, (high - low + most - least) / 2
+def correlation_ranges(gaussian: Gaussian, columns: Sequence[str]) -> tuple[Matrix, Matrix]:
+    """`correlation_range` of every pair of these columns, bit by bit; 1 for a column and itself."""
+    import numpy as np
+
+    rho = gaussian.correlation_matrix(columns)
+    if gaussian.tolerance.slope is None:
+        reach = gaussian.tolerance.correlation or 0.0
+        low, high = np.maximum(-1.0, rho - reach), np.minimum(1.0, rho + reach)
+    else:
+        t, r = gaussian.tolerance.sd, gaussian.tolerance.slope
+        one, other = rho * max(0.0, 1 - r) * (1 - t) / (1 + t), rho * (1 + r) * (1 + t) / (1 - t)
+        if r > 1:
+            one = -rho * (r - 1) * (1 + t) / (1 - t)
+        low, high = np.maximum(-1.0, np.minimum(one, other)), np.minimum(1.0, np.maximum(one, other))
+    same = np.array(columns)[:, None] == np.array(columns)[None, :]
+    return np.where(same, 1.0, low), np.where(same, 1.0, high)
 
 
 def correlation_range(gaussian: Gaussian, first: str, second: str) -> tuple[float, float]:

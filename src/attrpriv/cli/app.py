@@ -38,6 +38,10 @@ QueryTexts = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
 By = Annotated[str, typer.Option("--by", help="What auto compares: rmse, mean_absolute or alpha95 (the 95% bound).")]
+Spend = Annotated[
+    float | None,
+    typer.Option("--spend", help="Share of what is left of the budget; default: fair to what the policy lists under release."),
+]
 WantedError = Annotated[
     float | None, typer.Option("--error", help="The least epsilon, up to the policy's, that reaches this error.")
 ]
@@ -119,7 +123,7 @@ def root(
 def init(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A Parquet or CSV file.", show_default=False)],
     template: Annotated[
-        str, typer.Option("--template", help="school (hide a mean), hospital (a share), survey (a mix).")
+        str, typer.Option("--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix).")
     ] = "school",
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -183,19 +187,22 @@ def plan(
     mechanism: Mechanism = "auto",
     by: By = "rmse",
     error: WantedError = None,
+    spend: Spend = None,
     as_json: AsJson = False,
 ) -> None:
     """Mechanisms side by side, with their expected error. Reads no row."""
+    from attrpriv.cli.checks import missing_table
     from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
     with guarded(as_json):
         session = Session(policy=policy)
-        ranking = session.rank(queries or None, measure(by), mechanism=mechanism, error=error)
+        ranking = session.rank(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
         if as_json:
             _print_json(ranking.entries())
         else:
-            render.show_ranking(ranking, session.ledger_note(), error)
+            render.note(missing_table(session.policy))
+            render.show_ranking(ranking, session.ledger_note(queries or None, ranking.chosen), error)
         if ranking.chosen is None:
             refusal = ranking.error()
             render.complain(str(refusal))
@@ -209,15 +216,16 @@ def release(
     mechanism: Mechanism = "auto",
     by: By = "rmse",
     error: WantedError = None,
+    spend: Spend = None,
     as_json: AsJson = False,
 ) -> None:
-    """Answer the queries, together and once, and record it in the ledger."""
+    """Answer the queries together, on top of everything released so far, and record it in the ledger."""
     from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         with render.working("reading the table once"):
-            released = session.release(queries or None, mechanism, by=measure(by), error=error)
+            released = session.release(queries or None, mechanism, by=measure(by), error=error, spend=spend)
         with showing(released.entry.number):
             if as_json:
                 _print_json(released.to_json())
@@ -273,7 +281,7 @@ def ledger(
     recheck: Annotated[bool, typer.Option("--recheck", help="Recompute every certificate, with no data.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What was released about this table so far."""
+    """What was released about this table so far, and what is left of its budget."""
     from attrpriv.cli.recorded import Recorded, show
 
     with guarded(as_json):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.framework.places import is_remote
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.advice import advice
 from attrpriv.policy import Policy
@@ -36,15 +37,29 @@ class Check:
         }
 
 
+def missing_table(policy: Policy) -> str | None:
+    """One line where the table is not there and the policy's own number of rows is planned for."""
+    place = policy.data_path()
+    if policy.rows is None or place is None or is_remote(place) or set("*?[") & set(str(place)) or Path(place).exists():
+        return None
+    return (
+        f"{Path(place).name} is not there: this is for the {policy.rows:,} rows that the policy declares. "
+        "Names and types of columns were not checked."
+    )
+
+
 def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     """Read the policy, compare it with the table's schema, and plan its queries together."""
     policy = Policy.load(path)
     if not queries and not policy.release:
         return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
     with Session(policy=policy) as session:
-        ranking = session.rank(queries)
-        held = session.ledger_note()
+        try:
+            ranking = session.rank(queries)
+        except RefusedError as refused:  # the ledger leaves nothing for it
+            return Check(policy, None, refused, ())
+        held = session.ledger_note(queries, ranking.chosen)
     if ranking.chosen is None:
         return Check(policy, None, ranking.error(), ())
-    extra = [*ranking.chosen.warnings, *(line for line in (advice(ranking), held) if line is not None)]
+    extra = [*ranking.chosen.warnings, *(line for line in (advice(ranking), held, missing_table(policy)) if line)]
     return Check(policy, ranking.chosen, None, (*ranking.chosen.remarks, *extra))

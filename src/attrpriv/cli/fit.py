@@ -114,7 +114,7 @@ def _category_column(policy: Policy) -> str:
 
 def _queries(policy: Policy) -> tuple[str, ...]:
     """The columns that the policy releases."""
-    queries = [query.column for query in policy.queries() if query.column is not None]
+    queries = [column for query in policy.queries() for column in query.columns]
     if not queries:
         raise PolicyError("release: must name the averages or sums to publish, so that their columns are fitted. Got none.")
     return tuple(dict.fromkeys(queries))
@@ -147,7 +147,7 @@ def _refuse_private_path(policy: Policy, public: Path) -> None:
         raise DataError(SAME_TABLE)
 
 
-def _same_file(first: Path, second: Path) -> bool:
+def _same_file(first: str | Path, second: str | Path) -> bool:
     """One file, under whatever name: a link is followed, and a hard link is the same file."""
     try:
         return os.path.samefile(first, second)
@@ -224,7 +224,7 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _check_out(out: Path, force: bool, kept: list[Path | None]) -> None:
+def _check_out(out: Path, force: bool, kept: list[str | Path | None]) -> None:
     if any(other is not None and _same_file(out, other) for other in kept):
         raise UsageError(f"out: must be a file of its own. Got {out.name}, which is the policy or one of the tables.")
     if os.path.lexists(out) and not force:
@@ -264,7 +264,8 @@ def show(written: Fitted) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from attrpriv.cli.render import console, number
+    from attrpriv.cli.render import console
+    from attrpriv.shown import number
 
     record, tolerance = written.assumption.fitted, written.assumption.tolerance
     assert record is not None  # a fit has its record

@@ -10,7 +10,7 @@ from attrpriv.accounting.chain import Entry
 from attrpriv.accounting.ledger import Verified, verified
 from attrpriv.cli import render
 from attrpriv.errors import UsageError
-from attrpriv.record import document, read_document
+from attrpriv.record import budget, document, read_document
 from attrpriv.record import recheck as prove_again
 from attrpriv.session import Session
 
@@ -47,7 +47,7 @@ class Recorded:
 
 def show(found: Recorded) -> None:
     if found.verified is None and found.certificates is None:
-        render.show_ledger(found.entries)
+        render.show_ledger(found.entries, budget(found.entries))
         return
     shown = render.console()
     count = f"{len(found.entries):,} entr{'y' if len(found.entries) == 1 else 'ies'}"

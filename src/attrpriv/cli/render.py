@@ -10,20 +10,22 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
+from attrpriv.engines.progress import watched
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.advice import advice
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.registry import Ranking
 from attrpriv.queries.query import Query
+from attrpriv.shown import number, printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,11 +58,6 @@ def complain(message: str) -> None:
     sys.stderr.write(line + "\n")
 
 
-def printable(text: str) -> str:
-    """The text without anything that a terminal would obey: a column may be called `\\x1b[2J`."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
-
-
 def escape(text: str) -> str:
     """A name or a sentence as it is, in Rich's markup."""
     return escape_markup(printable(text))
@@ -68,37 +65,24 @@ def escape(text: str) -> str:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A spinner on stderr for as long as something takes; silent in a pipe."""
+    """A spinner on stderr for as long as something takes, with a bar where the engine takes over a second; silent in a pipe."""
     shown = console(stderr=True)
     if not shown.is_terminal:
         yield
         return
-    with shown.status(f"{what} ..."):
+    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows))):
         yield
 
 
-def number(value: float, digits: int = 4) -> str:
-    """A number as people read it, to so many significant digits.
+def bar(what: str, share: float, rows: int | None) -> str:
+    """How far the engine is, in one line.
 
-    >>> number(1.08567), number(480.833), number(12345678.0), number(0.0)
-    ('1.086', '480.8', '12,345,678', '0')
+    >>> bar("reading", 0.25, 4_000_000)
+    'reading ━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 25 %, 1,000,000 of 4,000,000 rows'
     """
-    if value == 0:
-        return "0"
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    if decimals > 8:
-        return f"{value:.{digits - 1}e}"
-    return f"{value:,.{decimals}f}"
-
-
-def answer(value: float, scale: float) -> str:
-    """A released value to the digits that its noise leaves meaningful: two more than the noise's first."""
-    if isinstance(value, int):
-        return f"{value:,d}"
-    if scale == 0:
-        return f"{value:,.10g}"
-    decimals = max(0, 2 - math.floor(math.log10(scale)))
-    return f"{value:,.{min(decimals, 12)}f}"
+    done = round(share * 28)
+    read = "" if rows is None else f", {round(share * rows):,} of {rows:,} rows"
+    return f"{what} {'━' * done}{'╌' * (28 - done)} {share:.0%}".replace("%", " %") + read
 
 
 def _table(*columns: str) -> Table:
@@ -137,6 +121,12 @@ def show_ranking(ranking: Ranking, ledger_note: str | None, error: float | None 
         if ledger_note is not None:
             shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
         shown.print(f"\nchosen: [bold green]{ranking.chosen.mechanism}[/bold green]; nothing has been read or released.")
+
+
+def note(line: str | None) -> None:
+    """Something to know beforehand, if anything."""
+    if line is not None:
+        console().print(f"[yellow]note[/yellow] {escape(line)}\n")
 
 
 def warn(shown: Console, lines: Sequence[str]) -> None:
@@ -179,24 +169,15 @@ def show_release(released: Release) -> None:
     _promise(shown, released.plan)
     _notes(shown, released.plan.remarks)
     warn(shown, released.plan.warnings)
-    if released.recorded:
-        shown.print(f"this is the recorded answer of entry {released.entry.number}, {released.entry.time}; nothing was drawn.")
-    else:
-        shown.print(f"recorded as entry {released.entry.number}, {released.entry.time}")
-    shown.print(f"head digest {released.head}")
+    for line in released.whereabouts:
+        shown.print(escape(line))
 
 
 def _answers(released: Release) -> Table:
     whose = "the table's own value" if released.plan.view is None else "the whole table at that composition"
     table = _table("released", "value", f"95% interval for {whose}", "mechanism")
-    for answered in released.answers:
-        for value in answered.values:
-            name = answered.query.text if value.group is None else f"{answered.query.text}: {value.group}"
-            low, high = value.interval(0.95)
-            # Noise is not all: what is taken back of a secret moves an answer more than its mask does.
-            scale = max(released.plan.noise_of(answered.query).scale, value.spread.reach(0.95) / 1.96)
-            interval = f"{answer(low, scale)} to {answer(high, scale)}"
-            table.add_row(escape(name), f"[bold]{answer(value.value, scale)}[/bold]", interval, released.plan.mechanism)
+    for name, value, interval, mechanism in released.rows():
+        table.add_row(escape(name), f"[bold]{value}[/bold]", interval, mechanism)
     return table
 
 
@@ -241,25 +222,29 @@ def show_check(found: Check) -> None:
         shown.print("[green]ok[/green] the policy is complete and consistent" + (", and provable." if found.plan else "."))
 
 
-def show_ledger(entries: Sequence[Entry]) -> None:
-    """What was released, as it was recorded."""
+def show_ledger(entries: Sequence[Entry], budget: Mapping[str, Any] | None) -> None:
+    """What was released, as it was recorded, and what is left of the table's budget."""
+    from attrpriv.ledger_record import LedgerRecord
+
     shown = console()
     if not entries:
         shown.print("nothing has been released.")
         return
     table = _table("entry", "what", "value", "time")
-    for entry in entries:
-        if entry.kind == "view":
-            table.add_row(str(entry.number), "the view was drawn", "", entry.time)
-        if entry.kind == "failure":
-            table.add_row(str(entry.number), "a release that failed", "nothing", entry.time)
-        for answered in entry.answers:
-            for value in answered.get("groups", [answered]):
-                name = answered["query"] if "group" not in value else f"{answered['query']}: {value['group']}"
-                reach = (value["interval"]["high"] - value["interval"]["low"]) / 4
-                table.add_row(str(entry.number), escape(name), answer(value["value"], reach), entry.time)
+    for entry, what, value, time in LedgerRecord(tuple(entries)).rows():
+        table.add_row(entry, escape(what), value, time)
     shown.print(table)
+    if budget is not None:
+        shown.print(f"\nbudget epsilon {budget['epsilon']:g}, delta {budget['delta']:g} for everything together")
+        shown.print(_bar(budget["left"]))
     shown.print(f"\nhead digest {entries[-1].digest}")
+
+
+def _bar(left: float) -> str:
+    """What is spent and what is left, as a bar; at least a part of it while anything is left."""
+    whole = 40
+    free = math.ceil(left * whole)
+    return f"[red]{'█' * (whole - free)}[/red][green]{'░' * free}[/green] {1 - left:.1%} spent, {left:.1%} left"
 
 
 def show_starter(written: Starter) -> None:

@@ -63,6 +63,8 @@ def starter_text(source: Source, data: Path, path: Path, template: str = "school
         second=_scalar(hidden),
         pair=_scalar(f"{published}~{hidden}"),
         query=_scalar(f"avg({quoted(published)})"),
+        event=_scalar(f"{quoted(published)} > TODO"),
+        count=_scalar(f"count(*) filter (where {quoted(published)} > TODO)"),
     )
     return head + body
 
@@ -148,8 +150,55 @@ release:                       # answered from the secret-free view; see also `a
   - {query}
 """
 
+_COUNTS = """\
+delta: 1e-6
+protect:
+  - secret: {share}     # write one of its values instead of TODO
+    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
+    within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
+assume:                        # what an adversary may know; from other sources, never from this table
+  kind: counts
+  sensitive: {second}
+  given:                       # how likely the counted event is in each category: a number, or an interval [low, high]
+    {event}:
+      TODO-first: TODO
+      TODO-second: TODO
+  prior:
+    TODO-first: TODO           # how common the category is, for the expected error
+release:                       # the same condition as under given
+  - {count}
+"""
+
+_GROUPS = """\
+delta: 1e-6
+protect:
+  - secret: {share}     # write one of its values instead of TODO
+    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
+    within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
+assume:                        # what an adversary may know; from other sources, never from this table
+  kind: groups
+  sensitive: {second}
+  mean:                        # in each category
+    TODO-first:
+      {first}: TODO
+    TODO-second:
+      {first}: TODO
+  sd:
+    TODO-first:
+      {first}: TODO
+    TODO-second:
+      {first}: TODO
+  tolerance:                   # how far the truth may be from these numbers
+    mean: TODO                 # in standard deviations of the category
+    sd: TODO                   # relative
+release:
+  - {query}
+"""
+
 _TEMPLATES: Mapping[str, _Template] = {
     "school": _Template(_two_numbers, _SCHOOL),
     "hospital": _Template(_category_and_number, _HOSPITAL),
     "survey": _Template(_category_and_number, _SURVEY),
+    "counts": _Template(_category_and_number, _COUNTS),
+    "groups": _Template(_category_and_number, _GROUPS),
 }
