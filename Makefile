@@ -25,8 +25,9 @@ test: $(VENV)/.dev  ## run the tests, except the slow ones
 test-all: $(VENV)/.dev  ## run all tests, the slow ones too
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
 
-test-postgres: $(VENV)/.dev  ## run the ledger's tests on a private PostgreSQL server, where one is installed
-	$(BIN)/python scripts/with_postgres.py $(BIN)/python -m pytest -n 2 tests/unit/accounting tests/end_to_end/test_crash.py
+test-postgres: $(VENV)/.dev  ## run the ledger's and the engines' tests on a private PostgreSQL server, where one is installed
+	$(BIN)/python scripts/with_postgres.py $(BIN)/python -m pytest -n 2 tests/unit/accounting tests/end_to_end/test_crash.py \
+	    tests/engines/test_suite.py tests/engines/test_releases.py tests/engines/test_names.py
 
 lint: $(VENV)/.dev  ## check style, formatting and types
 	$(BIN)/ruff check .

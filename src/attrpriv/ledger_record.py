@@ -15,7 +15,6 @@ from attrpriv.shown import answer, printable
 
 _WITHOUT_ANSWER = {
     "view": ("the view was drawn", ""),
-    "policy": ("the policy was tightened", ""),
     "failure": ("a release that failed", "nothing"),
 }
 
@@ -43,6 +42,8 @@ class LedgerRecord:
         for entry in self.entries:
             if entry.kind in _WITHOUT_ANSWER:
                 found.append((str(entry.number), *_WITHOUT_ANSWER[entry.kind], entry.time))
+            if entry.number > 1 and isinstance(entry.account, dict) and "stated" in entry.account:
+                found.append((str(entry.number), "under a tightened policy:", "", entry.time))
             found += [(str(entry.number), name, value, entry.time) for name, value in _answers(entry)]
         return found
 

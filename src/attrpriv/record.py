@@ -7,8 +7,9 @@ that was recorded, and nothing is drawn.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from attrpriv.accounting.standing import Known, decide_again
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.guarantee import Certificate, ViewEvidence
 from attrpriv.mechanisms.plan import Plan
+from attrpriv.policy import Policy
+from attrpriv.replanned import require_asked_for
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
 FAILED = (
@@ -30,15 +33,17 @@ FAILED = (
 _SHARED = ("guarantee", "certificate", "model_error")
 
 
-def details_of(plan: Plan) -> dict[str, Any]:
-    """What a plan's entries leave out, so that the release can be rebuilt from the ledger alone."""
-    return {key: value for key, value in plan.to_json().items() if key not in _SHARED}
+def details_of(plan: Plan, types: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """What a plan's entries leave out, so that the release can be rebuilt, and planned again, from the ledger alone."""
+    details = {key: value for key, value in plan.to_json().items() if key not in _SHARED}
+    return {**details, "types": dict(types or {})}
 
 
 def recorded_plan(entry: Entry) -> Plan:
     """The plan of a recorded release, as it was."""
     with suppress(AttrprivError, KeyError, IndexError, TypeError):
-        return Plan.from_json({**entry.details, **{key: entry.plan[0][key] for key in _SHARED}})
+        kept = {key: value for key, value in entry.details.items() if key != "types"}
+    return Plan.from_json({**kept, **{key: entry.plan[0][key] for key in _SHARED}})
     raise RefusedError(f"entry {entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
 
 
@@ -85,6 +90,7 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
     """
     proved: set[str] = set()
     answered: set[str | None] = set()
+    types: dict[str, str] = {}
     for number, entry in enumerate(entries):
         failure: AttrprivError
         try:
@@ -92,6 +98,7 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
             _require(account == entry.account and (entry.question is None or entry.question not in answered))
             answered.add(entry.question)
             _prove(entry, proved)
+            _plan_again(entry, Known.of(Replayed(entries, number)), types)
             continue
         except AttrprivError as error:
             failure = error
@@ -101,9 +108,23 @@ def recheck(name: str, entries: Sequence[Entry]) -> int:
     return len(proved)
 
 
+def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> None:
+    """A release must have what the policy in force asks for, planned again on top of everything before it."""
+    told = entry.details.get("types") if isinstance(entry.details, Mapping) else None
+    stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
+    if entry.kind != "release" or told is None or stated is None:
+        return  # a view, or a version that did not keep what this needs
+    types.update(told)
+    earlier = None if before.certificate is None else before.certificate.evidence
+    require_asked_for(recorded_plan(entry), _policy(canonical_json(stated)), types, earlier)
+
+
+@lru_cache(maxsize=4)
+def _policy(stated: str) -> Policy:
+    return Policy.from_json(stated)
+
+
 def _prove(entry: Entry, proved: set[str]) -> None:
-    if entry.kind == "policy":
-        return
     stated = [entry.details["certificate"]] if entry.kind == "view" else [one["certificate"] for one in entry.plan]
     for told in stated:
         if (text := canonical_json(told)) not in proved:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -145,7 +144,6 @@ class Session:
                 return asked.again()
             plan = _planned(*self._fitting(asked, spend, mechanism), by, error)
             self._open()  # the table must be there, even for an answer that reads no row
-            self._state_policy(ledger, asked)
             outcome = self._answer(ledger, plan, asked)
             if isinstance(outcome, Release):
                 return asked.with_told(outcome)
@@ -220,17 +218,6 @@ class Session:
             raise mixed(self.ledger_name, "a release with noise", "a view of the same table")
         return self._problem(asked, spend, must_say=mechanism != "subsample"), mechanism
 
-    def _state_policy(self, ledger: Ledger, asked: Asked) -> None:
-        """A policy that differs from the one in force comes in an entry of its own, if it promises more."""
-        known, digest = asked.known, self.policy.digest
-        if known.standing.view or known.policy_digest in (None, digest):
-            return
-        change = Candidate("policy", digest, self.policy.stated, self._table_name())
-        with suppress(StaleError):  # somebody stated it meanwhile; whether it is ours is seen when the release is recorded
-            ledger.commit(
-                kind="policy", time=self._time(), policy_digest=digest, plan=[], answers=[], allowed=change.rule(ledger.name)
-            )
-
     def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None) -> str | None:
         """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
         return self._look(queries).note(plan, self.policy)
@@ -285,7 +272,7 @@ class Session:
                 policy_digest=plan.policy_digest,
                 plan=plan.entries(chosen=True),
                 answers=[answer.to_json() for answer in answers],
-                details=None if plan.view is not None else details_of(plan),
+                details=None if plan.view is not None else details_of(plan, self._types_for(plan)),
                 allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
             )
             return Release(plan, answers, entry)
@@ -294,6 +281,11 @@ class Session:
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
+
+    def _types_for(self, plan: Plan) -> dict[str, str]:
+        """The types of the columns that a release is about: public, and needed to plan it again."""
+        texts = [*(query.text for query in plan.queries), *(secret.text for secret in self.policy.protect)]
+        return {name: kind for name, kind in self._public_facts()[1].items() if any(name in text for text in texts)}
 
     def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
         on = asked.known.standing.joint
@@ -307,7 +299,7 @@ class Session:
             policy_digest=plan.policy_digest,
             plan=plan.entries(chosen=True),
             answers=[],
-            details=details_of(plan),
+            details=details_of(plan, self._types_for(plan)),
             allowed=self._candidate("failure", plan, asked).rule(ledger.name),
         )
 
@@ -315,9 +307,11 @@ class Session:
         """An assumption must not have been fitted on this very table."""
         for assumed in self.policy.assume:
             if isinstance(assumed, Gaussian | Groups) and assumed.fitted is not None:
-                require_other_table(self._open(), assumed.fitted.rows, assumed.columns, assumed.fitted.digest)
+                fit = assumed.fitted
+                require_other_table(self._open(), fit.rows, assumed.columns, fit.digest, self.policy.rows)
             if isinstance(assumed, ParameterNetwork) and assumed.fitted is not None:
-                require_other_table(self._open(), assumed.fitted.rows, assumed.fitted.columns, assumed.fitted.digest)
+                known = assumed.fitted
+                require_other_table(self._open(), known.rows, known.columns, known.digest, self.policy.rows)
 
     def _open(self) -> Source:
         self._require_same_process()
@@ -376,7 +370,7 @@ class Session:
 
     def _table_name(self) -> str | None:
         """The table's declared name, which names its ledger in a database."""
-        named = self.policy.data or (self._data if isinstance(self._data, str | Path) else None)
+        named = self._data if isinstance(self._data, str | Path) else self.policy.data
         return None if named is None else table_name(named)
 
     def _require_same_process(self) -> None:

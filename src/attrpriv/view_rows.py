@@ -8,28 +8,26 @@ table would be another view.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.tables import Source
 from attrpriv.engines.view import Cells, Drawn, draw, require_same_table, view_table
-from attrpriv.engines.view_answers import CellSums, check_queries, view_sums
+from attrpriv.engines.view_answers import Viewed, check_queries
 from attrpriv.engines.view_file import write_view
-from attrpriv.errors import CertificateError, DataError, RefusedError
+from attrpriv.engines.view_values import Group
+from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.guarantee import ViewEvidence
-from attrpriv.mechanisms.accuracy import Spread
-from attrpriv.mechanisms.subsample import standard_error
 from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
-from attrpriv.release import Answer, Value
+from attrpriv.release import Answer
+from attrpriv.view_estimates import NO_ANSWER, NO_HITS, estimates
 
-NO_HITS = "query: some row of the view must satisfy the filter of an average. Got none. Ask for a wider one."
+__all__ = ["NO_ANSWER", "NO_HITS", "ViewRows", "require_answerable"]
 
 
 @dataclass(frozen=True)
@@ -91,20 +89,16 @@ class ViewRows:
         return tuple(self._answer(query, shares) for query in queries)
 
     def _answer(self, query: Query, shares: Mapping[str, float]) -> Answer:
-        sums = view_sums(
-            self.source, self.cells, self.drawn, self.policy.row_id, query, self.policy.missing, self.policy.bounds
-        )
-        values = []
-        for group, cells in sums.groups.items():
-            found = _estimate(query, self.plan, cells, shares)
-            if found is None and query.group_by is None:
-                raise DataError(NO_HITS)
-            if found is None:
-                continue
-            value, error = found
-            name = None if query.group_by is None else "(missing)" if group is None else group
-            values.append(Value(value, Spread("gaussian" if error else "none", error), name))
-        return Answer(query, tuple(values))
+        groups = groups_of(self.policy, query, self.source.columns)
+        view = Viewed(self.source, self.cells, self.drawn, self.policy.row_id, self.policy.missing, self.policy.bounds, groups)
+        return Answer(query, estimates(view, query, self.plan, shares))
+
+
+def groups_of(policy: Policy, query: Query, types: Mapping[str, str]) -> tuple[Group, ...] | None:
+    """The public groups of a query; None where it has none."""
+    if query.group_by is None:
+        return None
+    return tuple(Group(name, condition) for name, condition in policy.groups(query.group_by, types).items())
 
 
 def _recorded(ledger: Ledger) -> Drawn:
@@ -116,6 +110,8 @@ def _recorded(ledger: Ledger) -> Drawn:
 def require_answerable(source: Source, policy: Policy, queries: Sequence[Query]) -> None:
     """Raise DataError, from the schema alone, where a query reads what the view does not have."""
     check_queries(source, queries, [*policy.identifiers, *(() if policy.row_id is None else (policy.row_id,))])
+    for query in queries:
+        groups_of(policy, query, source.columns)
 
 
 def _require_certified(plan: ViewPlan) -> None:
@@ -141,30 +137,3 @@ def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
     kept = {key: value for key, value in plan.to_json().items() if key in ("schema_version", "secret", "n", "cells")}
     conditions = [None if condition is None else str(condition) for condition in cells.conditions]
     return {**kept, "conditions": conditions, "row_id": policy.row_id}
-
-
-def _estimate(
-    query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float]
-) -> tuple[float, float] | None:
-    """The value at the public composition and its standard error (of a ratio: by linearisation); None: an average of no row."""
-    mean = sum(shares[cell.name] * float(s.total / cell.keep) for cell, s in zip(plan.cells, sums, strict=True))
-    hits = sum(shares[cell.name] * s.hits / cell.keep for cell, s in zip(plan.cells, sums, strict=True))
-    ratio = query.kind == "avg" and not query.plain
-    if ratio and hits == 0:
-        return None
-    centre = mean / hits if ratio else 0.0
-    sds = [_sd(s, cell.keep, Fraction(centre)) for cell, s in zip(plan.cells, sums, strict=True)]
-    error = standard_error(plan.cells, shares, sds)
-    if ratio:
-        return centre, error / hits
-    factor = plan.n if query.kind in ("sum", "count") else 1
-    return mean * factor, error * factor
-
-
-def _sd(sums: CellSums, keep: int, centre: Fraction) -> float:
-    """The standard deviation, over a cell's kept rows, of y - centre * i; exact until the root, so nothing cancels."""
-    if keep < 2:
-        return 0.0
-    total = sums.total - centre * sums.hits
-    squares = sums.squares - 2 * centre * sums.total + centre**2 * sums.hits
-    return math.sqrt(max(Fraction(0), (squares - total**2 / keep) / (keep - 1)))

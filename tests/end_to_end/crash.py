@@ -3,8 +3,10 @@
     python -m tests.end_to_end.crash FOLDER PLACE TRIALS SEED
 
 Everything is imported once here; each release runs in a fork of this process and is killed after a random time, most of them
-counted from when the commit begins. After each kill: the ledger verifies, whatever was printed is in it, and the next release
-succeeds and tells the recorded value, if there is one. PLACE is a path or a URL without a name; each trial has its own.
+counted from when the commit begins. Releases go on in one ledger until it has `LENGTH` of them, then a new one begins: the
+first entry, which creates the ledger, and later ones, which continue it, are both hit. After each kill: the ledger verifies,
+every certificate and the rule for all entries hold, whatever was printed is in it, everything recorded before is unchanged, and
+the next release succeeds and tells the recorded value, if there is one. PLACE is a path or a URL without a name.
 """
 
 from __future__ import annotations
@@ -20,14 +22,38 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
-from tests.end_to_end.material import policy
+from attrpriv.record import recheck
+
+LENGTH = 6
+ROWS = 300
+COLUMNS = tuple(f"c{k}" for k in range(LENGTH))
 
 
-def release(table: Path, place: str, report: int, begun: int | None) -> None:
+def policy() -> ap.Policy:
+    names = (*COLUMNS, "income")
+    pairs = {f"{a}~{b}": 0.2 if b == "income" else 0.0 for i, a in enumerate(names) for b in names[i + 1 :]}
+    return ap.Policy(
+        epsilon=1.0,
+        delta=1e-6,
+        protect=[{"secret": "mean(income)", "within": 0.2}],
+        assume={"kind": "gaussian", "sd": dict.fromkeys(names, 1.0), "correlation": pairs, "tolerance": 0},
+        release=[f"avg({column})" for column in COLUMNS],
+    )
+
+
+def write_people(folder: Path) -> Path:
+    generator = np.random.default_rng(1)
+    pq.write_table(pa.table({name: generator.normal(size=ROWS) for name in (*COLUMNS, "income")}), folder / "people.parquet")
+    return folder / "people.parquet"
+
+
+def release(table: Path, place: str, query: str, report: int, begun: int | None) -> None:
     """In a fork: release, and write what a user would see to `report`; `begun` hears when the commit begins."""
     if begun is not None:
         real = Ledger.commit
@@ -37,20 +63,20 @@ def release(table: Path, place: str, report: int, begun: int | None) -> None:
             return real(ledger, **contents)
 
         Ledger.commit = commit  # type: ignore[assignment,method-assign]
-    with ap.Session(pq.read_table(table), ap.Policy(**policy("data")), ledger=place) as session:
-        released = session.release(mechanism="gaussian")
+    with ap.Session(pq.read_table(table), policy(), ledger=place) as session:
+        released = session.release(query, mechanism="gaussian")
         told = {"value": released.value, "digest": released.entry.digest, "recorded": released.recorded}
         os.write(report, (json.dumps(told) + "\n").encode())
 
 
-def forked(table: Path, place: str, *, after: float | None = None, commit: bool = False) -> tuple[Any, bool, float]:
+def forked(table: Path, place: str, query: str, *, after: float | None = None, commit: bool = False) -> tuple[Any, bool, float]:
     """What a release printed, whether it was killed, and how long it took: all from its start, or from its commit on."""
     shown, report = os.pipe()
     heard, begun = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            release(table, place, report, begun if commit else None)
+            release(table, place, query, report, begun if commit else None)
         except BaseException as error:
             os.write(report, (json.dumps({"error": str(error)}) + "\n").encode())
         os._exit(0)
@@ -75,11 +101,17 @@ def warm(table: Path, place: str) -> None:
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        release(table, place, os.open(os.devnull, os.O_WRONLY), None)
+        release(table, place, f"avg({COLUMNS[0]})", os.open(os.devnull, os.O_WRONLY), None)
+        recheck("record", Ledger(place).entries())
         with os.fdopen(tell, "w") as stream:
             json.dump(list(sys.modules), stream)
         os._exit(0)
     os.close(tell)
+    imported(child, told)
+
+
+def imported(child: int, told: int) -> None:
+    """Import the modules that a fork tells of, once it is done."""
     with os.fdopen(told) as stream:
         names = json.load(stream)
     os.waitpid(child, 0)
@@ -88,37 +120,48 @@ def warm(table: Path, place: str) -> None:
             importlib.import_module(name)
 
 
-def trial(table: Path, place: str, after: float, *, commit: bool) -> dict[str, bool]:
-    shown, killed, _ = forked(table, place, after=after, commit=commit)
+def trial(table: Path, place: str, after: float, *, commit: bool) -> dict[str, Any]:
+    """One more release of the ledger at `place`, killed; then the same again, in peace."""
     ledger = Ledger(place)
+    before = ledger.entries()
+    query = f"avg({COLUMNS[len(before)]})"
+    shown, killed, _ = forked(table, place, query, after=after, commit=commit)
     entries = ledger.entries()
-    assert ledger.verify().entries == len(entries) <= 1
+    assert entries[: len(before)] == before
+    assert ledger.verify().entries == len(entries) <= len(before) + 1
+    recheck("record", entries)
+    new = entries[len(before) :]
     if shown is not None:
         assert "error" not in shown, shown
-        assert [(entry.answers[0]["value"], entry.digest) for entry in entries] == [(shown["value"], shown["digest"])]
-    again, *_ = forked(table, place)
+        assert [(entry.answers[0]["value"], entry.digest) for entry in new] == [(shown["value"], shown["digest"])]
+    again, *_ = forked(table, place, query)
     assert "error" not in again, again
-    assert again["recorded"] == bool(entries), "what is recorded is told, what is not is drawn"
-    (entry,) = ledger.entries()
+    assert again["recorded"] == bool(new), "what is recorded is told, what is not is drawn"
+    *kept, entry = ledger.entries()
     assert (again["value"], again["digest"]) == (entry.answers[0]["value"], entry.digest)
-    assert not entries or entries == (entry,)
-    return {"killed": killed, "recorded": bool(entries), "shown": shown is not None, "commit": commit}
+    assert tuple(kept) == before
+    assert not new or new == (entry,)
+    recheck("record", [*kept, entry])
+    first = not before
+    return {"killed": killed, "recorded": bool(new), "shown": shown is not None, "commit": commit, "first": first}
 
 
 def main() -> None:
     folder, place, trials, draw = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), random.Random(int(sys.argv[4]))
     url = place.startswith("postgresql:")
-    places = [f"{place}#crash{os.getpid()}x{k}" if url else f"{place}{k}.ledger" for k in range(3 * trials + 3)]
-    table = folder / "students.parquet"
+    ledgers = 3 * trials // LENGTH + 4
+    places = [f"{place}#crash{os.getpid()}x{k}" if url else f"{place}{k}.ledger" for k in range(ledgers)]
+    table, query = write_people(folder), f"avg({COLUMNS[0]})"
     warm(table, places[-3])
     # How long to wait at most. A machine may be busy now and idle later: who gets away makes the next one wait less.
-    most = {commit: forked(table, one, commit=commit)[2] for one, commit in zip(places[-2:], (False, True), strict=True)}
-    told: list[dict[str, bool]] = []
+    waits = zip(places[-2:], (False, True), strict=True)
+    most = {commit: forked(table, one, query, commit=commit)[2] for one, commit in waits}
+    told: list[dict[str, Any]] = []
     while sum(one["killed"] for one in told) < trials and len(told) < 3 * trials:
         commit = draw.random() < 0.6
-        told.append(trial(table, places[len(told)], draw.random() * most[commit], commit=commit))
+        told.append(trial(table, places[len(told) // LENGTH], draw.random() * most[commit], commit=commit))
         most[commit] *= 1.05 if told[-1]["killed"] else 0.8
-    print(json.dumps({"trials": told, "places": [*places[: len(told)], *places[-3:]]}))
+    print(json.dumps({"trials": told, "places": places}))
 
 
 if __name__ == "__main__":

@@ -233,18 +233,18 @@ def test_bad_input_in_json(name: str, here: Path) -> None:
 
 
 PLACES = {
-    "none.yaml": "none.yaml: must be a text file of at most 1 MiB. Got no such file.",
-    ".": ".: must be a text file of at most 1 MiB. Got a directory.",
+    "none.yaml": "none.yaml: must be a text file of at most 4 MiB. Got no such file.",
+    ".": ".: must be a text file of at most 4 MiB. Got a directory.",
     "students.parquet": "students.parquet",
-    "large.yaml": "large.yaml: must be a text file of at most 1 MiB. Got a larger file.",
-    "latin.yaml": "latin.yaml: must be a text file of at most 1 MiB. Got bytes that are not UTF-8.",
+    "large.yaml": "large.yaml: must be a text file of at most 4 MiB. Got a larger file.",
+    "latin.yaml": "latin.yaml: must be a text file of at most 4 MiB. Got bytes that are not UTF-8.",
 }
 
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("command", ALL)
 def test_a_policy_that_cannot_be_read(place: str, command: str, here: Path) -> None:
-    (here / "large.yaml").write_bytes(b"#" * (1 << 20) + b"#")
+    (here / "large.yaml").write_bytes(b"#" * (4 << 20) + b"#")
     (here / "latin.yaml").write_bytes("# größe\n".encode("latin-1"))
     before = contents(here)
     said = Said(command, place)

@@ -60,7 +60,7 @@ def test_plan_release_and_a_second_release(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["sum(state)", "avg(state)", "SELECT state, count(*) FROM data GROUP BY state"])
 def test_other_queries(tmp_path: Path, query: str) -> None:
-    said = Said("release", str(diary(tmp_path)), query, "--json").json
+    said = Said("release", str(diary(tmp_path, release=[query])), "--json").json
     assert said["plan"][0]["mechanism"] == "chain_quilt"
     if "GROUP" in query:
         assert [group["group"] for group in said["answers"][0]["groups"]] == ["0", "1"]

@@ -29,8 +29,9 @@ COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'attrpriv'; from att
 
 
 def test_a_release_and_a_second_one(tmp_path: Path) -> None:
-    school(tmp_path)
-    first = attrpriv("release", "students.yaml", "--json", folder=tmp_path)
+    hidden = [{"secret": "mean(income)", "between": [20_000, 200_000], "within": 5000}]  # takes the whole budget
+    school(tmp_path, protect=hidden)
+    first = attrpriv("release", "students.yaml", "--mechanism", "gaussian", "--json", folder=tmp_path)
     assert (first.returncode, first.stderr) == (0, b"")
     (entry,) = Ledger(tmp_path / "students.ledger").entries()
     assert json.loads(first.stdout)["answers"] == entry.answers
@@ -38,9 +39,9 @@ def test_a_release_and_a_second_one(tmp_path: Path) -> None:
     again = attrpriv("release", "students.yaml", "--json", folder=tmp_path)
     assert (again.returncode, again.stderr) == (0, b"")
     assert json.loads(again.stdout)["answers"] == entry.answers
-    second = attrpriv("release", "students.yaml", "sum(weight)", folder=tmp_path)
+    second = attrpriv("release", "students.yaml", "avg(income)", "--spend", "0.5", folder=tmp_path)
     assert (second.returncode, second.stdout) == (3, b"")
-    assert second.stderr.startswith(b"attrpriv: ledger 'students.ledger': allows one release call")
+    assert second.stderr.startswith(b"attrpriv: ledger 'students.ledger': must have something left of the table's budget")
     assert second.stderr.count(b"\n") == 1
     assert contents(tmp_path) == before
 
@@ -50,12 +51,12 @@ def test_version_and_bad_usage(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, f"attrpriv {__version__}\n".encode(), b"")
     done = attrpriv("plan", "none.yaml", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr == b"attrpriv: none.yaml: must be a text file of at most 1 MiB. Got no such file. Check the path.\n"
+    assert done.stderr == b"attrpriv: none.yaml: must be a text file of at most 4 MiB. Got no such file. Check the path.\n"
 
 
 def test_an_unexpected_error_says_only_its_type(tmp_path: Path) -> None:
     school(tmp_path)
-    broken = "def fail(*_): raise ValueError('PLANTED')\nimport attrpriv.session as s; s.scan = fail"
+    broken = "def fail(*_): raise ValueError('PLANTED')\nimport attrpriv.reading as r; r.scan = fail"
     done = attrpriv("release", "students.yaml", folder=tmp_path, first=broken)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"attrpriv: unexpected ValueError; nothing was released.")

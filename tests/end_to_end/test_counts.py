@@ -106,7 +106,7 @@ def test_a_release_and_a_second_one(name: str, here: Path) -> None:
     again = Said("release", "ward.yaml", "--json")
     assert (again.code, again.err) == (0, "")
     assert again.json == {**said.json, "ledger": {**said.json["ledger"], "recorded": True}}
-    other = Said("release", "ward.yaml", "count(*)")
+    other = Said("release", "ward.yaml", "count(*) filter (where stay > 9)", "--spend", "0.5")
     assert (other.code, other.out) == (3, "")
     assert other.complaint.startswith("ledger 'ward.ledger': ")
     assert contents(here) == before

@@ -8,14 +8,18 @@ import resource
 import subprocess
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attrpriv.accounting.ledger import Ledger
+from attrpriv.accounting.standing import Known
+from attrpriv.record import recheck
 from tests.conftest import ROOT
-from tests.end_to_end.material import attrpriv, environment, school, write_table
+from tests.end_to_end.material import attrpriv, environment, school
+from tests.end_to_end.race import SPEND
 from tests.unit.accounting.places import KINDS, URL, Place
 
 ONCE = "import sys; sys.argv[0] = 'attrpriv'; from attrpriv.cli import main; main()"
@@ -26,10 +30,11 @@ ONCE = "import sys; sys.argv[0] = 'attrpriv'; from attrpriv.cli import main; mai
 def test_killed_at_random_moments(kind: str, trials: int, tmp_path: Path) -> None:
     if kind == "postgres" and URL is None:
         pytest.skip("needs ATTRPRIV_TEST_POSTGRES")
-    write_table(tmp_path)
     place = str(URL) if kind == "postgres" else str(tmp_path / "x")
     command = [sys.executable, "-m", "tests.end_to_end.crash", str(tmp_path), place, str(trials), "1"]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=1800, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment(OPENBLAS_NUM_THREADS="1"), capture_output=True, text=True, timeout=1800, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     for one in found["places"]:
@@ -40,6 +45,37 @@ def test_killed_at_random_moments(kind: str, trials: int, tmp_path: Path) -> Non
     # Not a formality: some were killed before the entry was there, and some after.
     assert sum(not one["recorded"] for one in killed) > trials / 20
     assert sum(one["recorded"] for one in killed) > trials / 20
+    # Also where a ledger was being continued.
+    assert sum(one["recorded"] and not one["first"] for one in killed) > trials / 30
+    assert sum(not one["recorded"] and not one["first"] for one in killed) > trials / 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_eight_processes_release_at_once(kind: str, tmp_path: Path) -> None:
+    """All of it together keeps the budget, no entry is lost, and one question has one answer, whoever asked it."""
+    count = 201
+    if kind == "postgres" and URL is None:
+        pytest.skip("needs ATTRPRIV_TEST_POSTGRES")
+    place = str(URL) if kind == "postgres" else str(tmp_path / "x.ledger")
+    command = [sys.executable, "-m", "tests.end_to_end.race", str(tmp_path), place, "8", str(count)]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=1800, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    ledger = Ledger(found["place"])
+    entries, seen = ledger.entries(), found["seen"]
+    assert not any("error" in one for one in seen), seen
+    assert all(len(one) >= (count - 1) // 8 for one in seen)
+    assert ledger.verify().entries == recheck("record", entries) == len(entries) >= count
+    answers = [(entry.answers[0]["query"], entry.answers[0]["value"]) for entry in entries]
+    recorded = dict(answers)
+    assert len(recorded) == len(answers), "no question was answered twice"
+    assert all(recorded[query] == value for one in seen for query, value in one.items()), "what was shown is recorded"
+    left = ledger.look(Known.of).left(0.5, 0.0)
+    assert left == pytest.approx((1 - SPEND) ** len(entries), rel=1e-6), "each spent its share of what the others left"
+    who = [next((k for k, one in enumerate(seen) if query in one), None) for query, _ in answers]
+    assert sum(a != b for a, b in pairwise(who)) > 8, "they did race"
+    Place(found["place"]).remove()
 
 
 def run(code: str, folder: Path, *arguments: str, size: int | None = None) -> subprocess.CompletedProcess[bytes]:

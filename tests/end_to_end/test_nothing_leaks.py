@@ -25,8 +25,10 @@ from attrpriv.cli import app as app_module
 from attrpriv.cli import render
 from attrpriv.engines import scan as scan_module
 from attrpriv.mechanisms import Plan
+from attrpriv.shown import answer as answer_text
 from tests.end_to_end.material import NOON, ROWS, Said, assume, attrpriv, policy, students, write_policy, write_table
 
+reading_module = importlib.import_module("attrpriv.reading")
 session_module = importlib.import_module("attrpriv.session")
 
 POOR = students(seed=1, weight=120.0, income=25_000.0)
@@ -135,7 +137,7 @@ def written(entry: Any) -> list[str]:
         found += [repr(float(number)) for number in numbers]
         # Digits follow the noise, or the interval's width where that says more; neither depends on the table.
         scale = max(planned["noise"]["scale"], (numbers[2] - numbers[1]) / 2 / 1.96)
-        found += [render.answer(number, scale) for number in numbers]
+        found += [answer_text(number, scale) for number in numbers]
     return [*found, entry.digest, entry.digest[:16]]
 
 
@@ -244,13 +246,13 @@ def spoken(patch: pytest.MonkeyPatch) -> None:
 
 
 def extra_file(patch: pytest.MonkeyPatch) -> None:
-    real = session_module.scan
+    real = reading_module.scan
 
     def scan(*arguments: Any) -> Any:
         Path(f"scan-{average():.0f}.log").touch()
         return real(*arguments)
 
-    patch.setattr(session_module, "scan", scan)
+    patch.setattr(reading_module, "scan", scan)
 
 
 LEAKS: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], set[str]]] = {

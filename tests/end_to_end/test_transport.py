@@ -177,7 +177,8 @@ def test_a_centre_from_the_data_would_be_seen(here: Path, monkeypatch: pytest.Mo
 
     def planted(problem: Any) -> Any:
         centre = float(np.mean(pq.read_table("students.parquet").column("income").to_numpy()))
-        theta = tuple(member.model_copy(update={"mean": {**member.mean, "income": centre}}) for member in problem.theta)
+        moved = [{**member.to_json(), "mean": {**member.mean, "income": centre}} for member in problem.theta]
+        theta = tuple(type(member).from_json(told) for member, told in zip(problem.theta, moved, strict=True))
         return real(problem.model_copy(update={"theta": theta}))
 
     monkeypatch.setattr(gaussian_transport, "plan", planted)

@@ -13,8 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from attrpriv.engines import gram as module
-from attrpriv.engines.gram import TOO_FAR, Gram, GramRead, gram
+from attrpriv.engines import gram_batches
+from attrpriv.engines.gram import TOO_FAR, TOO_WIDE, Gram, GramRead, gram
+from attrpriv.engines.grid import whole
 from attrpriv.engines.scan import ENGINE_FAILED
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError
@@ -128,8 +129,8 @@ def test_an_engine_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("answer", ["1.5", "1e+20", "1.0e+20", "None", "nan"])
 def test_an_engine_that_rounds_is_not_believed(answer: str) -> None:
     with pytest.raises(ValueError, match=r"whole|invalid"):
-        module._whole(answer)
-    assert module._whole("-12.000") == -12
+        whole(answer)
+    assert whole("-12.000") == -12
 
 
 def test_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +171,58 @@ def test_a_column_that_cannot_be_summed_is_refused(column: str, says: str) -> No
     data = pa.table({"income": [1.0, 2.0], "name": ["a", "b"]})
     with pytest.raises(DataError, match=says):
         gram(open_table(data), [GramRead(column, 0.0, 1.0)])
+
+
+# ---------------------------------------------------------------------------------------------------------- many columns
+
+
+WIDE = 42
+LARGEST = 2**44 - 1
+
+
+def wide(rows: int, extreme: int = LARGEST) -> Any:
+    """Whole numbers up to the largest that fit, most of them at the ends, where sums of products are largest."""
+    rng = random.Random(7)
+    ends = (-extreme, extreme, extreme - 1, 0, 1)
+    return pa.table({f"c{k}": pa.array([float(rng.choice(ends)) for _ in range(rows)]) for k in range(WIDE)})
+
+
+WIDE_READS = [GramRead(f"c{k}", 0.0, 1.0) for k in range(WIDE)]
+
+
+def test_many_columns_are_multiplied_in_batches_exactly(tmp_path: Path) -> None:
+    data = wide(gram_batches.BLOCK + 77)
+    assert gram(open_table(ENGINES["parquet"](data, tmp_path)), WIDE_READS) == plain(data, WIDE_READS)
+
+
+def test_the_parts_of_long_sums_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gram_batches, "_BLOCKS", 2)
+    monkeypatch.setattr(gram_batches, "BLOCK", 16)
+    data = wide(90)
+    assert gram(open_table(data), WIDE_READS) == plain(data, WIDE_READS)
+
+
+def test_larger_blocks_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That the test above can fail: 2^44 times 8192 rows is beyond 2^53."""
+    monkeypatch.setattr(gram_batches, "BLOCK", 8192)
+    odd = (2**22 - 1) * 2**22 + 2**20 + 1
+    data = pa.table({f"c{k}": [float(odd)] * 8191 for k in range(WIDE)})
+    assert gram(open_table(data), WIDE_READS).products[0][0] != 8191 * odd**2
+
+
+@pytest.mark.parametrize("bad", [None, NAN, INF, float(2**44)])
+def test_a_value_that_cannot_be_used_among_many_columns(bad: float | None) -> None:
+    data = wide(100).set_column(3, "c3", pa.array([1.0] * 99 + [bad], from_pandas=False))
+    with pytest.raises(DataError) as caught:
+        gram(open_table(data), WIDE_READS)
+    assert str(caught.value) == TOO_FAR.format(columns=", ".join(read.column for read in WIDE_READS))
+    filled = [GramRead("c3", 0.0, 1.0, fill=7.0) if read.column == "c3" else read for read in WIDE_READS]
+    if bad is None or math.isnan(bad):
+        assert gram(open_table(data), filled) == plain(data, filled)
+
+
+def test_many_columns_elsewhere_are_refused() -> None:
+    polars: Any = pytest.importorskip("polars")
+    with pytest.raises(DataError) as caught:
+        gram(open_table(polars.from_arrow(wide(5)).lazy()), WIDE_READS)
+    assert str(caught.value) == TOO_WIDE.format(engine="polars", most=40, width=WIDE)

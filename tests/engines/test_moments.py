@@ -371,6 +371,8 @@ def test_no_row_is_read_where_the_schema_tells_them_apart(monkeypatch: pytest.Mo
     as_text = lacking.append_column("income", lacking.column("name"))
     for other in (people(299), lacking, as_text):
         require_other_table(open_table(other), public.rows, public.columns, public.digest)
+    unknown = open_table(ENGINES["ibis"](people(299), Path()))
+    require_other_table(unknown, public.rows, public.columns, public.digest, declared=299)
     assert read == []
 
 

@@ -19,10 +19,12 @@ import pytest
 from attrpriv.engines.scan import NOT_FINITE
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import CHANGED, Cells, Drawn, draw, kept_rows, view_table
-from attrpriv.engines.view_answers import CellSums, ViewSums, check_queries, view_sums
+from attrpriv.engines.view_answers import CellSums, Viewed, ViewSums, check_queries, view_moments, view_sums
+from attrpriv.engines.view_quantiles import view_quantiles, weighted_hits
+from attrpriv.engines.view_values import NO_GROUP, AtMost, Group, Quadratic
 from attrpriv.errors import DataError
-from attrpriv.queries.conditions import parse_condition
-from attrpriv.queries.query import Query
+from attrpriv.queries.conditions import Compare, Condition, Written, parse_condition
+from attrpriv.queries.query import Query, quoted
 from attrpriv.queries.sql import parse_queries
 
 N = 600
@@ -61,10 +63,24 @@ def opened(data: object | None = None) -> tuple[Source, Cells, Drawn]:
     return source, rule, draw(source, rule, N, None, KEY)
 
 
+CITIES: dict[str, Condition | None] = {f"city {k}": Written("city", f"city {k}") for k in range(4)}
+GROUPS: dict[str, dict[str, Condition | None]] = {
+    "city": {**CITIES, "other": None},
+    "sex": {"M": Written("sex", "M"), "F": Written("sex", "F")},
+    "smoker": {"true": Compare("smoker", "=", True), "false": Compare("smoker", "=", False)},
+    "age": {str(age): Compare("age", "=", age) for age in range(20, 60)},
+}
+
+
+def viewed(opened: tuple[Source, Cells, Drawn], query: Query, missing: Any = None, bounds: Any = None) -> Viewed:
+    groups = None if query.group_by is None else [Group(*item) for item in GROUPS[query.group_by].items()]
+    source, rule, drawn = opened
+    return Viewed(source, rule, drawn, None, missing or {}, bounds or {}, groups)
+
+
 def sums(text: str, data: object | None = None, missing: Any = None, bounds: Any = None) -> ViewSums:
-    source, rule, drawn = opened(data)
     (query,) = parse_queries(text)
-    return view_sums(source, rule, drawn, None, query, missing or {}, bounds or {})
+    return view_sums(viewed(opened(data), query, missing, bounds), query)
 
 
 @cache
@@ -116,9 +132,8 @@ def test_groups_are_those_of_pandas(group: str, where: str) -> None:
     frame = view_frame()
     found = sums(f"SELECT {group}, avg(x) FROM data {'WHERE ' + where if where else ''} GROUP BY {group}").groups
     names = frame[group].astype(object).where(frame[group].notna(), None)
-    texts = [None if name is None else str(name).lower() if group == "smoker" else str(name) for name in names]
-    assert set(found) == set(texts)
-    assert list(found) == sorted(set(texts), key=lambda name: (name is None, name)), "groups come in a fixed order"
+    texts = ["other" if name is None else str(name).lower() if group == "smoker" else str(name) for name in names]
+    assert list(found) == list(GROUPS[group]), "the groups that are declared, in their order"
     for name in found:
         here = pd.Series([text == name for text in texts], index=frame.index)
         close(found[name], by_cell(frame, frame["x"], FILTERS[where](frame) & here))
@@ -138,7 +153,7 @@ def test_large_and_small_numbers_keep_their_digits(scale: float) -> None:
     table = people().set_column(2, "x", pa.array(np.asarray(people()["x"]) * scale))
     source, rule, drawn = opened(table)
     frame = view_table(source, rule, drawn, None, ()).to_pandas()
-    found = view_sums(source, rule, drawn, None, Query("avg", "x"), {}, {}).groups[None]
+    found = view_sums(Viewed(source, rule, drawn, None, {}, {}), Query("avg", "x")).groups[None]
     expected = [sum(map(Fraction, frame["x"][women])) for women in (frame["sex"] == "F", frame["sex"] != "F")]
     assert all(abs(part.total / total - 1) < 1e-12 for part, total in zip(found, expected, strict=True))
 
@@ -148,7 +163,7 @@ def test_a_small_spread_around_a_large_number_survives() -> None:
     table = people().set_column(2, "x", pa.array(1e9 + np.asarray(people()["x"]) % 1))
     source, rule, drawn = opened(table)
     frame = view_table(source, rule, drawn, None, ()).to_pandas()
-    part = view_sums(source, rule, drawn, None, Query("avg", "x"), {}, {}).groups[None][0]
+    part = view_sums(Viewed(source, rule, drawn, None, {}, {}), Query("avg", "x")).groups[None][0]
     values = frame["x"][frame["sex"] == "F"].to_numpy() - 1e9
     assert float((part.squares - part.total**2 / 150) / 149) == pytest.approx(values.var(ddof=1), rel=1e-4)
 
@@ -175,7 +190,8 @@ def test_neither_order_nor_other_rows_nor_threads_show_in_the_last_digit(text: s
         source = open_table(tmp_path / f"{k}.parquet")
         drawn = draw(source, rule, n, "id", KEY)
         kept = kept or set(kept_rows(source, rule, drawn, "id").id.to_pyarrow().to_pylist())
-        found.append(view_sums(source, rule, drawn, "id", query, {}, {}))
+        groups = [Group(*item) for item in GROUPS["city"].items()]
+        found.append(view_sums(Viewed(source, rule, drawn, "id", {}, {}, groups if query.group_by else None), query))
         naive.append(kept_rows(source, rule, drawn, "id").x.sum().to_pyarrow().as_py())
     assert found[0] == found[1] == found[2]
     assert len(set(naive)) > 1, "the mutant: a sum of floats does tell"
@@ -267,12 +283,152 @@ def test_an_id_that_chooses_rows_cannot_be_asked_for() -> None:
     source, rule = open_table(people()), cells()
     drawn = draw(source, rule, N, "id", KEY)
     with pytest.raises(DataError, match="must not read an identifier"):
-        view_sums(source, rule, drawn, "id", parse_queries("SELECT id, count(*) FROM data GROUP BY id")[0], {}, {})
+        view_sums(Viewed(source, rule, drawn, "id", {}, {}), parse_queries("SELECT id, count(*) FROM data GROUP BY id")[0])
 
 
 def test_counts_that_do_not_fit_are_noticed() -> None:
     source, rule, drawn = opened()
     wrong = Drawn(drawn.key, (drawn.thresholds[1], drawn.thresholds[1]), drawn.fingerprint)
     with pytest.raises(DataError) as caught:
-        view_sums(source, rule, wrong, None, Query("count"), {}, {})
+        view_sums(Viewed(source, rule, wrong, None, {}, {}), Query("count"))
     assert str(caught.value) == CHANGED
+
+
+# Arithmetic, second moments, quantiles, groups.
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("avg(2*x + age/3 - 1)", lambda f: 2 * f["x"] + f["age"] / 3 - 1),
+        ("sum(x*age - x*x)", lambda f: f["x"] * f["age"] - f["x"] ** 2),
+        ("avg(smoker * x)", lambda f: f["smoker"] * f["x"]),
+        ("avg(gap + 0.1)", lambda f: f["gap"].fillna(2.5).clip(0, 50) + 0.1),
+    ],
+    ids=["linear", "products", "boolean", "filled and clipped"],
+)
+def test_arithmetic_is_that_of_pandas(text: str, of: Callable[[pd.DataFrame], Any]) -> None:
+    frame = view_frame()
+    found = sums(text, missing={"gap": 2.5}, bounds={"gap": (0.0, 50.0)})
+    close(found.groups[None], by_cell(frame, of(frame), frame["x"] > -1))
+
+
+def test_a_sum_of_products_that_overflows_is_an_announced_failure() -> None:
+    table = people().set_column(2, "x", pa.array(np.asarray(people()["x"]) * 1e200))
+    with pytest.raises(DataError) as caught:
+        sums("avg(x * x)", table)
+    assert str(caught.value) == NOT_FINITE.format(columns="x")
+
+
+def test_moments_are_those_of_exact_arithmetic() -> None:
+    """Both columns far from zero: floats would lose the covariance."""
+    table = people().set_column(2, "x", pa.array(1e9 + np.asarray(people()["x"]) % 1))
+    frame = view_frame_of(table)
+    (query,) = parse_queries("covar_pop(x, 1000*age)")
+    found = view_moments(viewed(opened(table), query), query).groups[None]
+    for part, women in zip(found, (frame["sex"] == "F", frame["sex"] != "F"), strict=True):
+        pairs = [
+            (Fraction(x), Fraction(1000 * int(age))) for x, age in zip(frame["x"][women], frame["age"][women], strict=True)
+        ]
+        n = len(pairs)
+        exact = sum(x * a for x, a in pairs) / n - sum(x for x, _ in pairs) * sum(a for _, a in pairs) / n**2
+        own = part.products[0][1] / part.hits - part.totals[0] * part.totals[1] / part.hits**2
+        assert abs(float(own / exact) - 1) < 1e-9
+        here = frame[women]
+        naive = float(np.mean(here["x"] * (1000.0 * here["age"]))) - float(np.mean(here["x"]) * np.mean(1000.0 * here["age"]))
+        assert abs(naive / float(exact) - 1) > 1e-6, "the mutant: floats do lose it"
+
+
+def test_a_transform_is_of_each_group_its_own() -> None:
+    frame = view_frame()
+    (query,) = parse_queries("SELECT sex, covar_pop(x, age) FROM data WHERE age > 30 GROUP BY sex")
+    parts = [Quadratic((3.0, 40.0), (0.5, -1.0), ((0, 1, 2.0), (1, 1, 0.25))), None]
+    found = view_sums(viewed(usual(), query), query, parts).groups
+    x, age, men, hit = frame["x"] - 3, frame["age"] - 40, frame["sex"] == "M", frame["age"] > 30
+    close(found["M"], by_cell(frame, 0.5 * x - age + 2 * x * age + 0.25 * age * age, hit & men))
+    close(found["F"], by_cell(frame, 0 * x, hit & ~men))
+    (query,) = parse_queries("median(x) filter (where age > 30)")
+    found = view_sums(viewed(usual(), query), query, [AtMost(20.0)]).groups
+    close(found[None], by_cell(frame, (frame["x"] <= 20.0).astype(float), hit))
+
+
+WEIGHTS = (0.7 / 150, 0.3 / 380)
+
+
+def slow_quantile(frame: pd.DataFrame, column: str, hit: Any, wanted: float) -> float:
+    """The definition, over sorted rows, in fractions."""
+    weights = [
+        (value, WEIGHTS[0] if sex == "F" else WEIGHTS[1]) for value, sex in zip(frame[column], frame["sex"], strict=True)
+    ]
+    rows = sorted(row for row, kept in zip(weights, hit, strict=True) if kept)
+    target = Fraction(wanted) * sum(Fraction(weight) for _, weight in rows)
+    reached = Fraction(0)
+    for value, weight in rows:
+        reached += Fraction(weight)
+        if reached >= target:
+            return float(value)
+    raise AssertionError
+
+
+@pytest.mark.parametrize("column", ["x", "age"])
+@pytest.mark.parametrize("level", [0.013, 0.25, 0.5, 0.9, 0.999])
+def test_quantiles_are_those_of_the_definition(column: str, level: float) -> None:
+    frame = view_frame()
+    (query,) = parse_queries(f"SELECT sex, approx_quantile({column}, {level}) FROM data WHERE age > 25 GROUP BY sex")
+    view = viewed(usual(), query)
+    hits = [[cell.hits for cell in cells] for cells in view_sums(view, query).groups.values()]
+    found = view_quantiles(view, query, WEIGHTS, [[level * weighted_hits(WEIGHTS, counts)] for counts in hits])
+    for name, one in zip(("M", "F"), found, strict=True):
+        assert one == [slow_quantile(frame, column, (frame["age"] > 25) & (frame["sex"] == name), level)]
+
+
+def test_an_empty_group_has_no_quantile_and_sums_of_zero() -> None:
+    (query,) = parse_queries("SELECT sex, median(x) FROM data WHERE sex = 'M' GROUP BY sex")
+    view = viewed(usual(), query)
+    assert [cell.hits for cell in view_sums(view, query).groups["F"]] == [0, 0]
+    assert view_quantiles(view, query, WEIGHTS, [[0.1], [0.0]])[1] is None
+
+
+def test_a_row_of_no_declared_group_is_an_announced_failure() -> None:
+    (query,) = parse_queries("SELECT city, count(*) FROM data GROUP BY city")
+    source, rule, drawn = usual()
+    few = Viewed(source, rule, drawn, None, {}, {}, [Group("city 1", Written("city", "city 1"))])
+    with pytest.raises(DataError) as caught:
+        view_sums(few, query)
+    assert str(caught.value) == NO_GROUP
+    (query,) = parse_queries("SELECT city, count(*) FROM data WHERE city = 'city 1' GROUP BY city")
+    assert sum(cell.hits for cell in view_sums(few, query).groups["city 1"]) == (view_frame()["city"] == "city 1").sum()
+
+
+NASTY = (
+    "cell",
+    "group",
+    "hit",
+    "absent",
+    "u0",
+    "x0",
+    "y0",
+    "w0",
+    "select",
+    'a"b',
+    "a'b",
+    "a b; drop table data; --",
+    "größe",
+    "-x",
+)
+
+
+def test_names_are_data_whatever_they_are() -> None:
+    """Names that this module uses itself, names that end a statement, names that are expressions."""
+    table = people()
+    for k, name in enumerate(NASTY):
+        table = table.append_column(name, pa.array([float((7 * j + k) % 11) for j in range(N)]))
+    source, rule = open_table(table), cells()
+    drawn = draw(source, rule, N, None, KEY)
+    frame = view_table(source, rule, drawn, None, ()).to_pandas()
+    summed = " + ".join(f"{k + 1} * {quoted(name)}" for k, name in enumerate(NASTY))
+    where = " and ".join(f"{quoted(name)} >= 0" for name in NASTY) + f" and {quoted(NASTY[-1])} > 3"
+    (query,) = parse_queries(f"avg({summed}) filter (where {where})")
+    found = view_sums(Viewed(source, rule, drawn, None, {}, {}), query).groups[None]
+    y = sum(((k + 1) * frame[name] for k, name in enumerate(NASTY)), 0 * frame["x"])
+    close(found, by_cell(frame, y, frame[NASTY[-1]] > 3))

@@ -16,7 +16,7 @@ from scipy.stats import binom, chi2
 
 from attrpriv.engines.tables import open_table
 from attrpriv.engines.view import Cells, draw
-from attrpriv.engines.view_answers import CellSums, view_sums
+from attrpriv.engines.view_answers import CellSums, Viewed, view_sums
 from attrpriv.framework import Problem, Secret
 from attrpriv.mechanisms import plan_view_of
 from attrpriv.mechanisms.accuracy import Spread
@@ -24,7 +24,7 @@ from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.view_rows import _estimate
+from attrpriv.view_estimates import estimate as _estimate
 
 pytestmark = pytest.mark.slow
 
@@ -128,7 +128,7 @@ def test_real_draws_with_many_keys_scatter_as_stated() -> None:
     errors = []
     for _ in range(keys):
         drawn = draw(source, rule, N, None, generator.bytes(32).hex())
-        parts = view_sums(source, rule, drawn, None, query, {}, {}).groups[None]
+        parts = view_sums(Viewed(source, rule, drawn, None, {}, {}), query).groups[None]
         estimate = _estimate(query, plan, parts, shares)
         assert estimate is not None
         errors.append(estimate[0])

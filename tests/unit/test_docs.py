@@ -24,13 +24,15 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from attrpriv import view_estimates
 from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork, Tolerance
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
-from attrpriv.engines import scan, tables, tally, view
+from attrpriv.engines import scan, tables, tally, view, view_values
 from attrpriv.framework import Secret
 from attrpriv.mechanisms.tally import OUTSIDE
 from attrpriv.policy import Policy
+from attrpriv.reading import OTHER_SIZE
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHOOL = Path("examples/students")
@@ -298,8 +300,12 @@ def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> 
         tables.UNREADABLE_FRAME,
         tally.UNKNOWN_CATEGORY,
         OUTSIDE,
+        OTHER_SIZE,
         view.OUT_OF_RANGE,
         view.NO_CELL,
+        view_values.NO_GROUP,
+        view_estimates.NO_HITS,
+        view_estimates.NO_ANSWER,
         view.NOT_UNIQUE,
         view.CHANGED,
         view.ENGINE_FAILED,

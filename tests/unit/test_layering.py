@@ -20,9 +20,12 @@ PACKAGE = "attrpriv"
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
+    "shown": set(),
+    "notebook": {"shown"},
+    "frames": {"errors"},
     "queries": {"errors"},
     "noise": {"errors"},
-    "engines": {"errors", "queries"},
+    "engines": {"errors", "queries", "framework"},
     "framework": {"errors", "queries", "laws"},
     "laws": {"errors"},
     "assumptions": {"errors", "framework", "queries", "laws"},
@@ -38,12 +41,24 @@ MAY_IMPORT: dict[str, set[str]] = {
         "divergences",
         "calibration",
         "noise",
+        "notebook",
         "queries",
     },
-    "policy": {"errors", "framework", "assumptions", "queries"},
-    "accounting": {"errors", "guarantee", "calibration", "divergences", "framework"},
+    "policy": {"errors", "framework", "assumptions", "notebook", "queries"},
+    "accounting": {"errors", "guarantee", "calibration", "divergences", "framework", "policy"},
 }
-ANYTHING_BUT_CLI = {"session", "demo", "record", "release", "view_rows"}
+ANYTHING_BUT_CLI = {
+    "asked",
+    "session",
+    "demo",
+    "ledger_record",
+    "reading",
+    "record",
+    "replanned",
+    "release",
+    "view_estimates",
+    "view_rows",
+}
 ANYTHING = {"__init__", "__main__", "cli"}
 
 

@@ -86,7 +86,9 @@ class Known:
         )
 
     def left(self, epsilon: float, delta: float) -> float:
-        """The share of this budget that nobody has used."""
+        """The share of the budget of the policy in force that nobody has used; of this one where none was kept."""
+        if self.stated is not None:
+            epsilon, delta = self.stated["epsilon"], self.stated["delta"]
         if self.standing.view:
             return 0.0
         if self.certificate is None:
@@ -109,25 +111,30 @@ def stated_by(entry: Entry) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is to be recorded next: a release or its failure with its certificate, or a policy alone."""
+    """What is to be recorded next: a release, or its failure, with its certificate and the policy it was planned under."""
 
     kind: Kind
     policy_digest: str
     stated: Mapping[str, Any] | None
     table: str | None
-    n: int | None = None
-    certificate: Certificate | None = None
+    n: int
+    certificate: Certificate
     planned_on: int | None = None
 
     @classmethod
     def of(cls, entry: Entry, history: History) -> Candidate:
         """The candidate that this entry was, for deciding again."""
         told = entry.account if isinstance(entry.account, Mapping) else {}
-        stated, table = told.get("stated"), told.get("table")
-        if entry.kind == "policy":
-            return cls("policy", entry.policy_digest, stated, table)
         on = Standing.of(history).joint
-        return cls(entry.kind, entry.policy_digest, stated, table, entry.plan[0]["n"], certificate_of(entry), on)
+        return cls(
+            entry.kind,
+            entry.policy_digest,
+            told.get("stated"),
+            told.get("table"),
+            entry.plan[0]["n"],
+            certificate_of(entry),
+            on,
+        )
 
     def rule(self, name: str) -> Accountant:
         """Decides on this candidate in the ledger of this (printable) name; gives its account."""
@@ -138,11 +145,13 @@ class Candidate:
         if known.standing.view:
             raise mixed(name, "a view", "a release with noise")
         self._require_table(name, known.standing)
-        after = self._under_policy(name, history, known)
-        if self.certificate is not None:
-            after = self._joined(name, history, known, after)
+        after = self._joined(name, history, known, self._under_policy(name, history, known))
         account = after.to_json()
         return account if after.policy != len(history) + 1 else {**account, "stated": dict(self.stated or {})}
+
+    @property
+    def _reads(self) -> bool:
+        return not isinstance(self.certificate.evidence, ConstantEvidence)
 
     def _require_table(self, name: str, standing: Standing) -> None:
         for key, was, now in (("table", standing.table, self.table), ("rows", standing.n, self.n)):
@@ -153,18 +162,18 @@ class Candidate:
                 )
 
     def _under_policy(self, name: str, history: History, known: Known) -> Standing:
-        """The standing under this candidate's policy; one that differs must come in an entry of its own, and be tighter."""
+        """The standing under this candidate's policy. One that differs is stated here, and must be tighter.
+
+        It comes with a certificate for everything so far under it: a policy is never in force without that. A public constant
+        has none, and leaves the policy as it is.
+        """
         here = replace(known.standing, n=known.standing.n or self.n, table=known.standing.table or self.table)
         same = self.policy_digest == known.policy_digest
-        if same and self.kind != "policy" and known.stated is not None:
+        if (same and known.stated is not None) or (len(history) and not self._reads):
             return here
-        if len(history) and self.kind != "policy" and not same:
-            raise StaleError(f"{name}: another policy is in force meanwhile. Try again.")
-        if not len(history) and self.kind == "policy":
-            raise RefusedError(f"{name}: a policy is stated with the first release. Got one alone.")
         if digest_of(self.stated or {}) != self.policy_digest:
             raise CertificateError("must state the policy of its digest. Got another.")
-        if len(history) and not same:
+        if known.certificate is not None and not same:
             if known.stated is None:
                 raise RefusedError(f"{name}: was written by a version that did not keep its policy, which must stay the same.")
             require_tighter(name, Policy.from_json(known.stated), Policy.from_json(self.stated or {}))
@@ -173,12 +182,10 @@ class Candidate:
     def _joined(self, name: str, history: History, known: Known, after: Standing) -> Standing:
         """The standing after a release whose certificate continues everything so far."""
         certificate = self.certificate
-        if certificate is None:
+        if not self._reads:
             return after
         policy = known.stated if after.policy == known.standing.policy else self.stated
         _require_promised(certificate, policy or {})
-        if isinstance(certificate.evidence, ConstantEvidence):
-            return after
         if self.planned_on != known.standing.joint:
             raise StaleError(f"{name}: something was released since this was planned. Try again.")
         if not certificate.follows(known.certificate):

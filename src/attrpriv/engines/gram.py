@@ -27,8 +27,11 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any
 
+from attrpriv.engines.gram_batches import gram_of_batches
+from attrpriv.engines.grid import Grid, is_missing, steps, whole
+from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import ENGINE_FAILED, check_columns
-from attrpriv.engines.tables import Source, has_nan, quietly, shown_name
+from attrpriv.engines.tables import Source, quietly, shown_name
 from attrpriv.errors import DataError
 
 TOO_FAR = (
@@ -36,7 +39,13 @@ TOO_FAR = (
     "the policy assumes. Columns read: {columns}. Got one that is not. Name a public value under `missing`, state the moments "
     "in the column's own unit, or clean the table."
 )
+TOO_WIDE = (
+    "columns: {engine} can take the sums of products of at most {most} columns. Got {width}. "
+    "Read fewer columns, or give the table as a Parquet file or a DuckDB table."
+)
 
+# From here on one aggregate for each pair takes longer than to stream the columns and multiply them here (bench/gram.py).
+_WIDE = 40
 # A product of two numbers below 2^44 is below 2^88, and 2^38 of them below 10^38, the largest decimal.
 _MOST_STEPS = 2**44
 _MOST_ROWS = 2**38
@@ -84,6 +93,8 @@ def gram(source: Source, reads: Sequence[GramRead]) -> Gram:
     without a public substitute or absurdly far from the centre, or if the engine fails.
     """
     check_columns(source, [read.column for read in reads])
+    if len(reads) > _WIDE and source.engine.name != "duckdb":
+        raise DataError(TOO_WIDE.format(engine=source.engine.name, most=_WIDE, width=len(reads)))
     result = quietly(lambda: _gram(source, reads))
     if isinstance(result, Gram):
         return result
@@ -93,53 +104,40 @@ def gram(source: Source, reads: Sequence[GramRead]) -> Gram:
 
 def _gram(source: Source, reads: Sequence[GramRead]) -> Gram | str:
     """The one query. Exceptions are the engine's; a text says that some value cannot be used."""
-    steps, unusable = [], {}
-    for position, read in enumerate(reads):
-        value, bad = _steps(source, read)
-        steps.append(value)
-        unusable[f"unusable_{position}"] = source.table.count(where=bad)
-    pairs = list(combinations_with_replacement(range(len(reads)), 2))
-    wanted: dict[str, Any] = {"rows": source.table.count()} | unusable
-    wanted |= {f"sum_{i}": value.sum().cast("string") for i, value in enumerate(steps)}
-    wanted |= {f"product_{i}_{j}": (steps[i] * steps[j]).sum().cast("string") for i, j in pairs}
+    values = [_steps(source, read) for read in reads]
+    wide = len(reads) > _WIDE
+    if wide:
+        found = waited(source.engine, lambda: gram_of_batches(source, values), source.rows)
+    else:
+        found = _gram_of_aggregates(source, values)
+    if found is None or not 0 < found[0] <= _MOST_ROWS:
+        return "unusable"
+    rows, sums, products = found
+    return Gram(rows, tuple(sums), tuple(map(tuple, products)))
+
+
+def _gram_of_aggregates(source: Source, values: Sequence[Any]) -> tuple[int, list[int], list[list[int]]] | None:
+    """Rows, sums and sums of products; None where a value cannot be used."""
+    order = range(len(values))
+    pairs = list(combinations_with_replacement(order, 2))
+    exact = [value.cast("decimal(38, 0)") for value in values]
+    wanted: dict[str, Any] = {"rows": source.table.count()}
+    wanted |= {f"usable_{i}": value.count() for i, value in enumerate(values)}
+    wanted |= {f"sum_{i}": value.sum().cast("string") for i, value in enumerate(exact)}
+    wanted |= {f"product_{i}_{j}": (exact[i] * exact[j]).sum().cast("string") for i, j in pairs}
     row = source.run(source.table.aggregate(**wanted))
     rows = int(row["rows"])
-    if any(int(row[name] or 0) for name in unusable) or not 0 < rows <= _MOST_ROWS:
-        return "unusable"
-    order = range(len(reads))
-    half = {(i, j): _whole(row[f"product_{i}_{j}"]) for i, j in pairs}
-    products = tuple(tuple(half[min(i, j), max(i, j)] for j in order) for i in order)
-    return Gram(rows, tuple(_whole(row[f"sum_{i}"]) for i in order), products)
+    if not rows or any(int(row[f"usable_{i}"]) != rows for i in order):
+        return None
+    half = {(i, j): whole(row[f"product_{i}_{j}"]) for i, j in pairs}
+    return rows, [whole(row[f"sum_{i}"]) for i in order], [[half[min(i, j), max(i, j)] for j in order] for i in order]
 
 
-def _steps(source: Source, read: GramRead) -> tuple[Any, Any]:
-    """Each value's steps, as an exact decimal, and whether it cannot be used; a value that cannot is read as 0."""
+def _steps(source: Source, read: GramRead) -> Any:
+    """Each value's steps, missing entries filled; NULL where a value cannot be used."""
     import ibis
 
-    column = source.table[read.column]
-    column = column.cast("int64") if source.columns[read.column] == "boolean" else column
-    value = column.cast("float64")
-    missing = column.isnull()
-    if source.columns[read.column] == "float" and has_nan(source.engine):
-        missing = missing | value.isnan()
-    moved = (value - _float(read.centre)) * _float(1 / read.step)
-    far = (moved >= _float(float(_MOST_STEPS))) | (moved <= _float(-float(_MOST_STEPS)))
-    fill = ibis.literal(0 if read.fill is None else int(read.filled), type="int64")
-    usable = ibis.cases((missing, fill), (far, ibis.literal(0, type="int64")), else_=moved.round().cast("int64"))
-    bad = (~missing & far) if read.fill is not None else (missing | far)
-    return usable.cast("decimal(38, 0)"), bad
-
-
-def _float(number: float) -> Any:
-    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
-    import ibis
-
-    return ibis.literal(repr(number)).cast("float64")
-
-
-def _whole(text: Any) -> int:
-    """An exact sum that came back as text; some engines write a decimal point."""
-    whole, _, rest = str(text).partition(".")
-    if rest.strip("0"):
-        raise ValueError("not a whole number")
-    return int(whole)
+    value = steps(source, read.column, Grid(read.step, read.centre), most=float(_MOST_STEPS))
+    if read.fill is None:
+        return value
+    return ibis.ifelse(is_missing(source, read.column), ibis.literal(int(read.filled), type="int64"), value)

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
+from attrpriv.engines.grid import as_number
+from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import _compensated_sum, check_columns
 from attrpriv.engines.tables import Source, careful, open_table, quietly, shown_name
 from attrpriv.errors import DataError
@@ -228,8 +230,7 @@ def _pilot(source: Source, names: Sequence[str]) -> list[float]:
 
 def _values(source: Source, table: Any, names: Sequence[str]) -> list[Any]:
     """The columns as floats."""
-    columns = [table[name].cast("int64") if source.columns[name] == "boolean" else table[name] for name in names]
-    return [column.cast("float64") for column in columns]
+    return [as_number(source, name, table).cast("float64") for name in names]
 
 
 def _number(value: float) -> Any:
@@ -292,7 +293,7 @@ def _group_sums(
 
 def _run_rows(source: Source, expression: Any) -> list[dict[str, Any]]:
     with careful(source.engine):
-        rows: list[dict[str, Any]] = source.engine.to_pyarrow(expression).to_pylist()
+        rows: list[dict[str, Any]] = waited(source.engine, lambda: source.engine.to_pyarrow(expression)).to_pylist()
     return rows
 
 
@@ -317,13 +318,15 @@ def content_digest(source: Source, columns: Iterable[str]) -> str | None:
     return hashlib.sha256(json.dumps([_FORMAT, names, *found]).encode()).hexdigest()
 
 
-def require_other_table(source: Source, rows: int, columns: Sequence[str], digest: str) -> None:
+def require_other_table(source: Source, rows: int, columns: Sequence[str], digest: str, declared: int | None = None) -> None:
     """Raise DataError if the private table `source` is the one that has this digest.
 
-    No row is read where the number of rows or the columns already tell the two apart.
+    No row is read where the number of rows or the columns already tell the two apart. The number of rows that a policy declares
+    is enough for that: a release fails where it is not the table's.
     """
     numeric = ("integer", "boolean", "decimal", "float")
-    if (source.rows is not None and source.rows != rows) or any(source.columns.get(c) not in numeric for c in columns):
+    known = declared if source.rows is None else source.rows
+    if (known is not None and known != rows) or any(source.columns.get(c) not in numeric for c in columns):
         return
     found = content_digest(source, columns)
     if found is None:
@@ -336,7 +339,7 @@ def _hashed(source: Source, names: Sequence[str]) -> tuple[int, ...]:
     """The number of rows, and for each start the sum of the hashes of all rows; 8 bytes of memory a value."""
     named = {f"c{i}": value for i, value in enumerate(_values(source, source.table, names))}
     rows, sums = 0, [0] * len(_STARTS)
-    for batch in source.engine.to_pyarrow(source.table.select(**named)).to_batches():
+    for batch in waited(source.engine, lambda: source.engine.to_pyarrow(source.table.select(**named))).to_batches():
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
         rows += batch.num_rows
         for k, start in enumerate(_STARTS):

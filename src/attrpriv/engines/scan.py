@@ -1,22 +1,22 @@
 """One pass over a table: its number of rows, the sum of each column read, and the counts of a tally (`tally`).
 
-For a column with values x_j, a public value m for missing entries and bounds [l, u], the sum is
+For a column with values x_j, a public value m for missing entries and bounds [l, u], the sum over the rows read is
 
     S  =  sum of clip(x_j)  =  K + l * below + u * above + clip(m) * missing
 
-| symbol                | meaning                                                             |
-|-----------------------|---------------------------------------------------------------------|
-| K                     | the sum of the values within [l, u], in the column's own type       |
+| symbol                | meaning                                                              |
+|-----------------------|----------------------------------------------------------------------|
+| K                     | the sum of the values within [l, u]                                  |
 | below, above, missing | how many values are less than l, greater than u, missing (NULL, NaN) |
 
-The engine computes K and the counts in one query; the rest is arithmetic on fractions. So integers, booleans and
-decimals are exact whatever the bounds, and for floats only K rounds (DuckDB: compensated summation; elsewhere the
-engine's own sum).
+The engine computes K and the counts in one query; the rest is arithmetic on fractions. Integers, booleans and decimals are
+added in their own type, exactly. Floats are added as whole numbers of a public step (`grid`), exactly too, where the read names
+a grid or has bounds; otherwise by the engine (DuckDB: compensated summation).
 
 What must never change:
 
 * One query, whatever is read.
-* The counts never leave `_scan`. Only the sums and the number of rows do.
+* The counts never leave `_scan`. Only the sums and the numbers of rows do.
 * A failure that depends on the rows has a fixed text. It names the columns read, which are public, never the one that
   failed, and raising it leaves nothing of the rows in a frame of this module.
 """
@@ -25,17 +25,21 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from typing import Any, Literal
 
-from attrpriv.engines.tables import ColumnType, Source, has_nan, quietly, shown_name
-from attrpriv.engines.tally import Tallied, TallyRead, tallied, tally_aggregates, unknown_category
+from attrpriv.engines.conditions import check_condition, holds
+from attrpriv.engines.grid import Grid, adds_whole_numbers, as_number, is_missing, steps, very_float, whole_sum
+from attrpriv.engines.tables import ColumnType, Source, quietly, shown_name
+from attrpriv.engines.tally import Tallied, TallyRead, prepared, tallied, tally_aggregates, unknown_category
 from attrpriv.errors import DataError
+from attrpriv.queries.conditions import Condition, columns_of
 
 ENGINE_FAILED = (
     "data: the engine could not read the table. Columns read: {columns}. Check that the file is complete and that each "
@@ -61,6 +65,10 @@ class ColumnRead:
     """The public value of a missing entry, NULL or NaN; None: a missing entry is an announced failure."""
     clip: tuple[float, float] | None = None
     """Values outside are clipped, silently; None: as they are, and an infinite one is an announced failure."""
+    grid: Grid | None = None
+    """The public grid on which floats are read; a value millions of spreads from its centre is an announced failure."""
+    where: Condition | None = None
+    """The rows read; None: all."""
 
     def __post_init__(self) -> None:
         if self.fill is not None and not math.isfinite(self.fill):
@@ -78,6 +86,8 @@ class Scan:
     sums: tuple[Fraction, ...] = field(repr=False)
     """One for each read, in order."""
     tally: Tallied | None = field(default=None, repr=False)
+    hits: tuple[int, ...] = field(default=(), repr=False)
+    """How many rows each read is over, if any has a condition. Private."""
 
 
 def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = None) -> Scan:
@@ -87,16 +97,23 @@ def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = 
     missing or infinite without a public substitute, if a row has no category, or if the engine fails.
     """
     check_columns(source, [read.column for read in reads])
+    for read in reads:
+        if read.where is not None:
+            check_condition(source.columns, read.where)
     if tally is not None:
         tally.check(source.columns)
     result = quietly(lambda: _scan(source, reads, tally))
     if isinstance(result, Scan):
         return result
-    names = dict.fromkeys((*(read.column for read in reads), *(tally.columns if tally is not None else ())))
+    names = dict.fromkeys((*(name for read in reads for name in _named(read)), *(tally.columns if tally is not None else ())))
     if result == "no category":
         raise unknown_category(tuple(names))
     columns = ", ".join(map(shown_name, names)) or "none"
     raise DataError((ENGINE_FAILED if result is None else NOT_FINITE).format(columns=columns))
+
+
+def _named(read: ColumnRead) -> tuple[str, ...]:
+    return (read.column, *(() if read.where is None else columns_of(read.where)))
 
 
 def check_columns(source: Source, columns: Sequence[str]) -> None:
@@ -129,39 +146,56 @@ def _scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) 
         wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
     row = source.run(source.table.aggregate(**wanted))
     rows = int(row["rows"])
-    sums: list[Fraction] = []
+    sums, hits = [], []
     for position, read in enumerate(reads):
-        found = {name: row.get(f"{name}_{position}") for name in ("kept", "missing", "below", "above")}
-        total = _total(read, rows, found)
+        found = {name: row.get(f"{name}_{position}") for name in ("kept", "used", "missing", "below", "above", "hits")}
+        hits.append(rows if read.where is None else int(found["hits"] or 0))
+        total = _total(read, _grid(source, read), hits[-1], found)
         if total is None:
             return "not finite"
         sums.append(total)
     counts = None if tally is None else tallied(row, rows, tally)
-    return "no category" if tally is not None and counts is None else Scan(rows, tuple(sums), counts)
+    shown = tuple(hits) if any(read.where is not None for read in reads) else ()
+    return "no category" if tally is not None and counts is None else Scan(rows, tuple(sums), counts, shown)
+
+
+def _grid(source: Source, read: ColumnRead) -> Grid | None:
+    """The grid of a column of floats, from the bounds where there are some; None: the engine adds the values themselves."""
+    if source.columns[read.column] != "float" or not adds_whole_numbers(source.engine):
+        return None
+    return read.grid if read.clip is None else Grid.within(*read.clip)
 
 
 def _aggregates(source: Source, read: ColumnRead) -> dict[str, Any]:
-    """K and the counts of one column; a count that is surely zero is left out."""
-    column = source.table[read.column]
-    kind = source.columns[read.column]
-    value = column.cast({"boolean": "int64", "float": "float64"}[kind]) if kind in ("boolean", "float") else column
-    missing = column.isnull()
-    if kind == "float" and has_nan(source.engine):
-        missing = missing | value.isnan()
-    outside = _outside(value, kind, read.clip)
-    kept = ~missing
-    for condition in outside.values():
-        kept = kept & ~condition
-    counted = {"missing": missing} | {side: ~missing & condition for side, condition in outside.items()}
-    counts = {name: source.table.count(where=condition) for name, condition in counted.items()}
-    return counts | {"kept": _sum(source.engine, kind, value, kept)}
+    """K and the counts of one column; a count that is surely zero, or that no one needs, is left out."""
+    kind, grid, value = source.columns[read.column], _grid(source, read), as_number(source, read.column)
+    missing = is_missing(source, read.column)
+    outside = _outside(value, kind, _bounds(kind, read, grid))
+    asked = [] if read.where is None else [holds(prepared(source, columns_of(read.where), {}, {}), read.where)]
+    counted = {side: [~missing, condition, *asked] for side, condition in outside.items()}
+    if outside or read.fill is not None:
+        counted["missing"] = [missing, *asked]
+    if asked:
+        counted["hits"] = asked
+    kept = [~condition for condition in outside.values()] + asked
+    if kind == "float" and grid is None and outside:
+        kept.append(~missing)  # NaN, which would be added like a number
+    summed = value if grid is None else steps(source, read.column, grid)
+    counts = {name: source.table.count(where=_all(conditions)) for name, conditions in counted.items()}
+    return counts | {"kept": _sum(source, kind, summed, _all(kept), grid), "used": summed.count(where=_all(kept))}
 
 
-def _sum(engine: Any, kind: ColumnType, value: Any, kept: Any) -> Any:
-    """K. Exact types come back as text: Ibis would squeeze them into 64 bits or into a decimal that does not fit."""
+def _all(conditions: Sequence[Any]) -> Any:
+    return reduce(operator.and_, conditions) if conditions else None
+
+
+def _sum(source: Source, kind: ColumnType, value: Any, kept: Any, grid: Grid | None) -> Any:
+    """K, or its steps. Exact types come back as text: Ibis would squeeze them into 64 bits or a decimal that does not fit."""
+    if grid is not None:
+        return whole_sum(source, value, kept)
     if kind == "float":
-        return _compensated_sum()(value, where=kept) if engine.name == "duckdb" else value.sum(where=kept)
-    if kind != "decimal" and engine.name not in _SAFE_INTEGER_SUM:
+        return _compensated_sum()(value, where=kept) if source.engine.name == "duckdb" else value.sum(where=kept)
+    if kind != "decimal" and source.engine.name not in _SAFE_INTEGER_SUM:
         value = value.cast("decimal(38, 0)")
     return value.sum(where=kept).cast("string")
 
@@ -177,22 +211,22 @@ def _compensated_sum() -> Any:
 # ----------------------------------------------------------------------------------------------------------- the bounds
 
 
+def _bounds(kind: ColumnType, read: ColumnRead, grid: Grid | None) -> tuple[float, float] | None:
+    """The bounds to count by. A sum tells that some float is not finite, and so does a grid; but where missing entries are
+    filled and there is no grid, the sum leaves NaN out, and infinite values have to be counted.
+    """
+    finite = (-sys.float_info.max, sys.float_info.max)
+    return finite if read.clip is None and kind == "float" and grid is None and read.fill is not None else read.clip
+
+
 def _outside(value: Any, kind: ColumnType, clip: tuple[float, float] | None) -> dict[str, Any]:
-    """The conditions "below" and "above", each only where it can hold. Without bounds, a float must still be finite."""
-    if kind == "float":
-        low, high = clip or (-sys.float_info.max, sys.float_info.max)
-        return {"below": value < _float(low), "above": value > _float(high)}
+    """The conditions "below" and "above", each only where it can hold."""
     if clip is None:
         return {}
+    if kind == "float":
+        return {"below": value < very_float(clip[0]), "above": value > very_float(clip[1])}
     sides = {"below": _below(value, Fraction(clip[0])), "above": _above(value, Fraction(clip[1]))}
     return {side: condition for side, condition in sides.items() if condition is not None}
-
-
-def _float(bound: float) -> Any:
-    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
-    import ibis
-
-    return ibis.literal(repr(bound)).cast("float64")
 
 
 def _below(value: Any, low: Fraction) -> Any:
@@ -235,16 +269,18 @@ def _exact(dtype: Any, bound: int, scale: int) -> Any:
 # ----------------------------------------------------------------------------------------------------------- the answer
 
 
-def _total(read: ColumnRead, rows: int, found: Mapping[str, Any]) -> Fraction | None:
+def _total(read: ColumnRead, grid: Grid | None, rows: int, found: Mapping[str, Any]) -> Fraction | None:
     """S, or None if a value that is missing, infinite or too large to add has no public substitute."""
-    missing, below, above = (int(found[name] or 0) for name in ("missing", "below", "above"))
-    if (missing and read.fill is None) or (read.clip is None and (below or above)):
+    used, missing, below, above = (int(found[name] or 0) for name in ("used", "missing", "below", "above"))
+    if (missing and read.fill is None) or (read.clip is None and (below or above)) or used + missing + below + above != rows:
         return None
     kept = Fraction(0)
-    if rows > missing + below + above:  # the sum of nothing is NULL; any other NULL is an engine's way to say overflow
+    if used:  # the sum of nothing is NULL; any other NULL is an engine's way to say overflow
         if isinstance(found["kept"], float) and not math.isfinite(found["kept"]):
             return None
         kept = Fraction(found["kept"])
+    if grid is not None:
+        kept = kept * Fraction(grid.step) + used * Fraction(grid.centre)
     low, high = map(Fraction, read.clip or (0, 0))
     fill = Fraction(read.fill or 0)
     if read.clip is not None:

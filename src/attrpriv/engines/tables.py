@@ -1,12 +1,9 @@
-"""A table that can be scanned: a Parquet or CSV file, a pandas, Polars or Arrow table, or any Ibis table.
+"""A table that can be scanned: files (`files`), a database's or cluster's table (`remote`), a frame, or any Ibis table.
 
 What must never change:
 
-* Opening reads the schema, never a statistic. Parquet: the footer. CSV: the line of column names, and a sample of rows
-  from which DuckDB guesses the types. Frames in memory: their types (pandas columns of plain objects are converted to
-  find one).
-* Every row of a file counts. DuckDB's CSV reader, left to itself, skips rows that do not fit and takes the names from
-  the next one, so that cells would become column names; here it may guess the delimiter and the types, nothing else.
+* Opening reads the schema, never a statistic. Frames in memory: their types (pandas columns of plain objects are converted
+  to find one).
 * An engine's exception quotes cells. `quietly` is the only place that meets one; it keeps nothing of it, so that no
   message, cause, context, log or traceback frame does.
 * Nothing heavy is imported until a table is opened.
@@ -23,7 +20,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
+from attrpriv.engines.progress import waited
 from attrpriv.errors import DataError
+from attrpriv.framework.places import is_remote
 
 ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "other"]
 Made = TypeVar("Made")
@@ -45,20 +44,6 @@ UNREADABLE_IBIS = (
 # DuckDB 2.0 takes a Parquet file's statistics, which leave NaN out, for bounds on all values: it then counts a NaN as missing
 # *and* as above a bound, and drops `isnan` from a pushed-down filter. Both would change released numbers.
 UNSOUND_OPTIMIZERS = "statistics_propagation,filter_pushdown"
-
-# What DuckDB may not guess: rows it could skip, lines it could take for comments, a quote it has not met in its sample.
-_CSV_FIXED: Mapping[str, Any] = MappingProxyType(
-    {
-        "skip": 0,
-        "comment": "",
-        "quote": '"',
-        "escape": '"',
-        "ignore_errors": False,
-        "null_padding": False,
-        "strict_mode": True,
-        "hive_partitioning": False,
-    }
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +69,7 @@ class Source:
     def run(self, aggregate: Any) -> dict[str, Any]:
         """The single row of an aggregate of this table. Whatever the engine raises comes through: call it `quietly`."""
         with careful(self.engine):
-            (row,) = self.engine.to_pyarrow(aggregate).to_pylist()
+            (row,) = waited(self.engine, lambda: self.engine.to_pyarrow(aggregate), self.rows).to_pylist()
         return dict(row)
 
 
@@ -136,9 +121,18 @@ def shown_name(column: object) -> str:
 
 
 def open_table(data: object) -> Source:
-    """Open `data` without reading a row: a path, a pandas, Polars or Arrow table, or an Ibis table."""
+    """Open `data` without reading a row.
+
+    A path or a pattern of paths, the URL of a PostgreSQL table, `spark:` and the name of a table, a pandas, Polars or Arrow
+    table, or an Ibis table.
+    """
+    from attrpriv.engines.files import open_path
+    from attrpriv.engines.remote import open_remote
+
+    if isinstance(data, str) and is_remote(data):
+        return open_remote(data)
     if isinstance(data, (str, os.PathLike)):
-        return _open_path(Path(data), repr(str(data)))
+        return open_path(Path(data), repr(str(data)))
     for base in type(data).__mro__:
         opener = _OPENERS.get((base.__module__.partition(".")[0], base.__name__))
         if opener is not None:
@@ -149,93 +143,21 @@ def open_table(data: object) -> Source:
     )
 
 
-# ---------------------------------------------------------------------------------------------------------------- files
-
-
-def _open_path(path: Path, shown: str) -> Source:
-    """Decide by the suffix, never by the content."""
-    if os.path.isdir(path):
-        raise DataError(f"data: it must be one file. Got {shown}, which is a directory. Name a file in it.")
-    suffix = path.name.lower()
-    if not suffix.endswith((".parquet", ".csv", ".csv.gz")):
-        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {shown}. Convert the file.")
-    if not os.path.isfile(path):  # os.path, unlike Path, answers False to a name that no file system would take
-        raise DataError(f"data: the file must exist. Got {shown}.")
-    return _open_parquet(path, shown) if suffix.endswith(".parquet") else _open_csv(path, shown)
-
-
-def _open_parquet(path: Path, shown: str) -> Source:
-    footer = quietly(lambda: _parquet_footer(path))
-    if footer is None:
-        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
-    names, rows = footer
-    _check_names(names)
-    engine = _duckdb()
-    table = quietly(lambda: engine.read_parquet(_literal(path), hive_partitioning=False))
-    if table is None:
-        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
-    return _source(table, engine, path.name, rows, lambda name: _numbered_parquet(engine, path, table, name))
-
-
-def _parquet_footer(path: Path) -> tuple[list[str], int]:
-    """The names as the file has them (DuckDB renames duplicates) and the number of rows."""
-    import pyarrow.parquet
-
-    with pyarrow.parquet.ParquetFile(path) as file:
-        return list(file.schema_arrow.names), int(file.metadata.num_rows)
-
-
-def _open_csv(path: Path, shown: str) -> Source:
-    engine = _duckdb()
-    header = quietly(lambda: _csv_header(engine, path))
-    if header is None:
-        raise DataError(UNREADABLE_CSV.format(shown=shown))
-    if not any(header):
-        raise DataError(f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line.")
-    # DuckDB calls an empty name by its position.
-    _check_names([name or f"column{position}" for position, name in enumerate(header)])
-    table = quietly(lambda: engine.read_csv(_literal(path), header=True, **_CSV_FIXED))
-    if table is None:
-        raise DataError(UNREADABLE_CSV.format(shown=shown))
-    return _source(table, engine, path.name, None, lambda name: _numbered(table, name))
-
-
-def _csv_header(engine: Any, path: Path) -> list[str]:
-    """The first line's fields as they are written, or nothing where it holds values rather than names.
-
-    DuckDB renames duplicates, so the names are read as a row. A file without a line of names is recognised only where a
-    column has values that are not text; otherwise its first row would be taken for the names, as by any CSV reader.
-    """
-    options = ", ".join(f"{option} = ?" for option in _CSV_FIXED)
-    sniffed = f"SELECT HasHeader, Delimiter FROM sniff_csv(?, {options})"
-    has_header, delimiter = engine.con.execute(sniffed, [_literal(path), *_CSV_FIXED.values()]).fetchone()
-    if not has_header:
-        return []
-    lines = engine.read_csv(_literal(path), header=False, all_varchar=True, delim=delimiter, **_CSV_FIXED)
-    first = lines.limit(1).to_pyarrow().to_pylist()
-    return [(cell or "").strip() for line in first for cell in line.values()]
-
-
-def _literal(path: Path) -> str:
-    """The path with the characters of a glob made literal: DuckDB would read `a1.csv` where `a[1].csv` is named."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in os.path.abspath(path))
-
-
 # --------------------------------------------------------------------------------------------------------------- frames
 
 
 def _open_pandas(data: Any) -> Source:
-    _check_names(list(data.columns))
+    check_names(list(data.columns))
     return _open_converted(data, _pandas_to_arrow)
 
 
 def _open_polars(data: Any) -> Source:
-    _check_names(data.columns)
+    check_names(data.columns)
     return _open_converted(data, lambda frame: frame.to_arrow())
 
 
 def _open_arrow(data: Any) -> Source:
-    _check_names(data.column_names)
+    check_names(data.column_names)
     return _open_converted(data, lambda table: table)
 
 
@@ -252,7 +174,7 @@ def _open_converted(data: Any, convert: Callable[[Any], Any]) -> Source:
     table = quietly(lambda: ibis.memtable(convert(data)))
     if table is None:
         raise DataError(UNREADABLE_FRAME.format(shown=type(data).__name__))
-    return _source(table, _duckdb(), "memory", len(data), lambda name: _numbered(table, name))
+    return source_of(table, new_duckdb(), "memory", len(data), lambda name: numbered(table, name))
 
 
 def _open_lazy(data: Any) -> Source:
@@ -263,7 +185,7 @@ def _open_lazy(data: Any) -> Source:
     table = quietly(lambda: engine.table("data"))
     if table is None:
         raise DataError(UNREADABLE_FRAME.format(shown="LazyFrame"))
-    return _source(table, engine, "memory", None)
+    return source_of(table, engine, "memory", None)
 
 
 def _open_ibis(data: Any) -> Source:
@@ -273,7 +195,7 @@ def _open_ibis(data: Any) -> Source:
     own = quietly(data.get_name) if type(data.op()).__name__ == "DatabaseTable" else None
     # Ibis makes up names such as ibis_read_csv_4f..., which differ each time.
     name = "memory" if own is None or own.startswith("ibis_") else own
-    return _source(data, engine, name, None)
+    return source_of(data, engine, name, None)
 
 
 _OPENERS: Mapping[tuple[str, str], Callable[[Any], Source]] = MappingProxyType(
@@ -290,7 +212,7 @@ _OPENERS: Mapping[tuple[str, str], Callable[[Any], Source]] = MappingProxyType(
 # --------------------------------------------------------------------------------------------------------------- common
 
 
-def _duckdb() -> Any:
+def new_duckdb() -> Any:
     """A DuckDB of its own, in memory, that fetches nothing, writes no file and draws nothing on the terminal."""
     import ibis
 
@@ -301,25 +223,16 @@ def _duckdb() -> Any:
     return engine
 
 
-def _numbered(table: Any, name: str) -> Any:
+def numbered(table: Any, name: str) -> Any:
     """Rows numbered as they come: DuckDB keeps the order of a file or a frame."""
     import ibis
 
     return table.mutate(**{name: ibis.row_number()})
 
 
-def _numbered_parquet(engine: Any, path: Path, table: Any, name: str) -> Any:
-    """The row's number in the file, which Parquet knows, so that no window has to pass over the rows."""
-    own = "file_row_number"
-    if own in (column.lower() for column in table.columns):
-        return _numbered(table, name)
-    numbered = engine.read_parquet(_literal(path), hive_partitioning=False, file_row_number=True)
-    return numbered.rename({name: own})
-
-
-def _source(table: Any, engine: Any, name: str, rows: int | None, positioned: Callable[[str], Any] | None = None) -> Source:
+def source_of(table: Any, engine: Any, name: str, rows: int | None, positioned: Callable[[str], Any] | None = None) -> Source:
     columns = {str(column): _column_type(dtype) for column, dtype in table.schema().items()}
-    _check_names(columns)
+    check_names(columns)
     return Source(table, name, MappingProxyType(columns), rows, engine, positioned)
 
 
@@ -335,7 +248,7 @@ def _column_type(dtype: Any) -> ColumnType:
     return "text" if dtype.is_string() else "other"
 
 
-def _check_names(names: Iterable[object]) -> None:
+def check_names(names: Iterable[object]) -> None:
     """Refuse names that an engine would confuse: DuckDB, asked for column A beside a, quietly reads a."""
     seen: dict[str, str] = {}
     for name in names:

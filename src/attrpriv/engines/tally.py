@@ -66,7 +66,7 @@ class Tallied:
 
 def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     """The counts, as columns of the one aggregate query."""
-    columns = _prepared(source, read)
+    columns = prepared(source, read.columns, read.fill, read.clip)
     named = [category for category in read.categories if category is not None]
     known = [holds(columns, category) for category in named]
     other = ~reduce(operator.or_, known) if known else None
@@ -76,21 +76,23 @@ def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     covered = [reduce(operator.or_, [holds(columns, one) for one in alternatives]) for alternatives in read.covering]
     parts = {"cell": cells, "group": categories, "covered": covered}
     wanted = {f"{name}_{k}": one for name, listed in parts.items() for k, one in enumerate(listed)}
-    return {name: condition.cast("int64").sum().fill_null(0) for name, condition in wanted.items()}
+    return {name: source.table.count(where=condition) for name, condition in wanted.items()}
 
 
-def _prepared(source: Source, read: TallyRead) -> dict[str, Any]:
+def prepared(
+    source: Source, names: Sequence[str], fill: Mapping[str, float], clip: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
     """The columns, with missing entries filled and numbers clipped."""
     changed = {}
-    for name in read.columns:
+    for name in names:
         column, kind = source.table[name], source.columns[name]
         if kind == "float":
             column = column.cast("float64")
             column = column.isnan().ifelse(None, column) if has_nan(source.engine) else column
-        if name in read.fill and (kind != "boolean" or read.fill[name] in (0, 1)) and kind != "text":
-            column = column.fill_null(bool(read.fill[name]) if kind == "boolean" else _whole(read.fill[name]))
-        if name in read.clip and kind in ("float", "integer", "decimal"):
-            column = column.clip(*map(_whole, read.clip[name]))
+        if name in fill and (kind != "boolean" or fill[name] in (0, 1)) and kind != "text":
+            column = column.fill_null(bool(fill[name]) if kind == "boolean" else _whole(fill[name]))
+        if name in clip and kind in ("float", "integer", "decimal"):
+            column = column.clip(*map(_whole, clip[name]))
         changed[name] = column
     return changed
 

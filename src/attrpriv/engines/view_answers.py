@@ -1,27 +1,31 @@
 """Statistics of a view, cell by cell: what stratified answers are made of.
 
-For a query over x with a filter, y = x where the filter holds and 0 elsewhere, and i = 1 or 0 for the filter; of each cell and
-group: the number of rows, and the sums of i, y and y^2. Sums are over kept rows only, so nothing here is secret.
+For a query over u (and v) with a filter, y = u where the filter holds and 0 elsewhere, and i = 1 or 0 for the filter; of each
+cell and group: the number of rows, and the sums of i, of each y and of their products. Sums are over kept rows only, so nothing
+here is secret.
 
 What must never change: the sums are exact, so that they are functions of the kept rows alone. A sum of floats depends, in its
 last digits, on the order of the rows and on where threads part them, that is on rows that were not kept. So y is first rounded
 to a whole multiple of a unit, a power of two fixed by the largest |y| of the kept rows, and whole numbers are summed:
 
-    y  ->  q w,    w = round(y / q) = 2^31 a + b,    w^2 = 2^62 a^2 + 2^32 ab + b^2,    q = 2^-62 (a power of two >= max |y|)
+    y  ->  q w,    w = round(y / q) = 2^31 a + b,    q = 2^-62 (a power of two >= max |y|)
+    w w'  =  2^62 aa' + 2^31 (ab' + ba') + bb'
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from attrpriv.engines.conditions import check_condition, holds
+from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import NOT_FINITE, check_columns
 from attrpriv.engines.tables import Source, careful, quietly, shown_name
-from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, cell_number, kept_rows
+from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, kept_rows
+from attrpriv.engines.view_values import NO_GROUP, Bounds, Group, Transform, exact_float, is_nowhere, row_table, transformed
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
@@ -41,10 +45,44 @@ class CellSums:
 
 
 @dataclass(frozen=True)
+class CellMoments:
+    """The same of two values: how many rows, the sum of each value, the sum of each product."""
+
+    hits: int
+    totals: tuple[Fraction, ...]
+    products: tuple[tuple[Fraction, ...], ...]
+
+
+@dataclass(frozen=True)
 class ViewSums:
     """For each group (one, named None, without GROUP BY), the sums of each cell."""
 
     groups: Mapping[str | None, tuple[CellSums, ...]]
+
+
+@dataclass(frozen=True)
+class ViewMoments:
+    groups: Mapping[str | None, tuple[CellMoments, ...]]
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """A view to be read, and what the policy says of missing entries, bounds and groups."""
+
+    source: Source
+    cells: Cells
+    drawn: Drawn
+    row_id: str | None
+    missing: Mapping[str, float]
+    bounds: Bounds
+    groups: Sequence[Group] | None = None
+
+    def table(self) -> Any:
+        return kept_rows(self.source, self.cells, self.drawn, self.row_id)
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        return (None,) if self.groups is None else tuple(group.name for group in self.groups)
 
 
 def check_queries(source: Source, queries: Sequence[Query], left_out: Sequence[str]) -> None:
@@ -56,8 +94,7 @@ def check_queries(source: Source, queries: Sequence[Query], left_out: Sequence[s
         absent = [column for column in _columns(query) if column in left_out]
         if absent:
             raise DataError(f"query: must not read an identifier, which the view leaves out. Got {shown_name(absent[0])}.")
-        if query.column is not None:
-            check_columns(source, [query.column])
+        check_columns(source, query.columns)
         if query.where is not None:
             check_condition(source.columns, parse_condition(query.where))
         if query.group_by is not None and query.group_by not in source.columns:
@@ -66,53 +103,88 @@ def check_queries(source: Source, queries: Sequence[Query], left_out: Sequence[s
 
 def _columns(query: Query) -> tuple[str, ...]:
     filtered = () if query.where is None else columns_of(parse_condition(query.where))
-    return (*filtered, *(column for column in (query.column, query.group_by) if column is not None))
+    return (*filtered, *query.columns, *(() if query.group_by is None else (query.group_by,)))
 
 
-def view_sums(
-    source: Source, cells: Cells, drawn: Drawn, row_id: str | None, query: Query, missing: Mapping[str, float],
-    bounds: Mapping[str, tuple[float, float]],
-) -> ViewSums:  # fmt: skip
-    """Read what one query needs from the view."""
-    check_queries(source, [query], () if row_id is None else (row_id,))
-    table = kept_rows(source, cells, drawn, row_id)
-    found = quietly(lambda: _rows(source, table, query, missing, bounds))
+def view_sums(view: Viewed, query: Query, transform: Transform | None = None) -> ViewSums:
+    """Sums of what one query is of, or of a transform of it, one for each group."""
+    found = _moments(view, query, transform, 1)
+    return ViewSums(
+        {name: tuple(CellSums(m.hits, m.totals[0], m.products[0][0]) for m in cells) for name, cells in found.groups.items()}
+    )
+
+
+def view_moments(view: Viewed, query: Query) -> ViewMoments:
+    """Sums and sums of products of what one query is of."""
+    return _moments(view, query, None, len(query.arguments))
+
+
+def _moments(view: Viewed, query: Query, transform: Transform | None, size: int) -> ViewMoments:
+    check_queries(view.source, [query], () if view.row_id is None else (view.row_id,))
+    for group in view.groups or ():
+        if group.condition is not None:
+            check_condition(view.source.columns, group.condition)
+    table = view.table()
+    found = quietly(lambda: _rows(view, table, query, transform, size))
     if found is None:
         raise DataError(ENGINE_FAILED)
-    rows, unit = found
+    rows, units = found
+    if any(is_nowhere(row[_GROUP]) and row["hits"] for row in rows):
+        raise DataError(NO_GROUP)
     if any(row["absent"] for row in rows):
-        raise DataError(NOT_FINITE.format(columns=shown_name(query.column)))
-    counted = [sum(row["rows"] for row in rows if row["cell"] == k) for k in range(len(cells.keep))]
-    if counted != list(cells.keep):
+        raise DataError(NOT_FINITE.format(columns=", ".join(map(shown_name, query.columns))))
+    counted = [sum(row["rows"] for row in rows if row["cell"] == k) for k in range(len(view.cells.keep))]
+    if counted != list(view.cells.keep):
         raise DataError(CHANGED)
-    return _gathered(rows, unit, len(cells.keep), query)
+    return _gathered(rows, units, view)
 
 
 def _rows(
-    source: Source, table: Any, query: Query, missing: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]
-) -> tuple[list[dict[str, Any]], Fraction]:
+    view: Viewed, table: Any, query: Query, transform: Transform | None, size: int
+) -> tuple[list[dict[str, Any]], list[Fraction]]:
+    rows = row_table(table, query, view.groups, view.missing, view.bounds)
+    values = [rows[f"u{k}"] for k in range(max(1, len(query.arguments)))]
+    values = values[:size] if transform is None else [transformed(values, rows.group, transform)]
+    kept = rows.select("cell", "group", "hit", "absent", **{f"y{k}": _where(rows, value) for k, value in enumerate(values)})
+    largest = view.source.run(kept.aggregate(**{f"y{k}": kept[f"y{k}"].abs().max() for k in range(len(values))}))
+    exponents = [_exponent(largest[f"y{k}"]) for k in range(len(values))]
+    whole = _halved(kept, exponents)
+    grouped = whole.group_by(**{"cell": whole.cell, _GROUP: whole.group}).aggregate(
+        rows=whole.count(),
+        absent=(whole.absent & whole.hit).cast("int64").sum().fill_null(0),
+        hits=whole.hit.cast("int64").sum().fill_null(0),
+        # as text: DuckDB adds in 128 bits, which Ibis would squeeze into 64
+        **{name: part.sum().cast("string") for name, part in _whole_parts(whole, len(values)).items()},
+    )
+    with careful(view.source.engine):
+        found = list(view.source.engine.to_pyarrow(grouped).to_pylist())
+    return found, [Fraction(2) ** (exponent - _BITS) for exponent in exponents]
+
+
+def _where(rows: Any, value: Any) -> Any:
     import ibis
 
-    everywhere = cell_number(table).notnull()
-    hit = everywhere if query.where is None else holds(table, parse_condition(query.where))
-    value, absent = _value(table, query, missing, bounds)
-    y = ibis.ifelse(hit & ~absent, value, _float(0.0))
-    exponent = _exponent(source.run(table.aggregate(largest=y.abs().max()))["largest"])
-    w = _times_power(y, _BITS - exponent).round().cast("int64")
-    a = _times_power(y, _HALF - exponent).floor().cast("int64")
-    b = w - a * 2**_HALF
-    keys = {"cell": cell_number(table)}
-    if query.group_by is not None:
-        keys[_GROUP] = table[query.group_by].cast("string")
-    grouped = table.group_by(**keys).aggregate(
-        rows=table.count(),
-        absent=(absent & hit).sum().fill_null(0),
-        hits=hit.cast("int64").sum(),
-        # as text: DuckDB adds in 128 bits, which Ibis would squeeze into 64
-        **{name: part.sum().cast("string") for name, part in {"w": w, "aa": a * a, "ab": a * b, "bb": b * b}.items()},
-    )
-    with careful(source.engine):
-        return list(source.engine.to_pyarrow(grouped).to_pylist()), Fraction(2) ** (exponent - _BITS)
+    return ibis.ifelse(rows.hit & ~rows.absent, value, exact_float(0.0))
+
+
+def _halved(kept: Any, exponents: Sequence[int]) -> Any:
+    """Each value as a whole number w, and w as 2^31 a + b."""
+    names = ("cell", "group", "hit", "absent")
+    parts: dict[str, Any] = {}
+    for k, exponent in enumerate(exponents):
+        parts[f"w{k}"] = _times_power(kept[f"y{k}"], _BITS - exponent).round().cast("int64")
+        parts[f"a{k}"] = _times_power(kept[f"y{k}"], _HALF - exponent).floor().cast("int64")
+    whole = kept.select(*names, **parts)
+    return whole.mutate(**{f"b{k}": whole[f"w{k}"] - whole[f"a{k}"] * 2**_HALF for k in range(len(exponents))})
+
+
+def _whole_parts(whole: Any, size: int) -> dict[str, Any]:
+    """The whole numbers to be summed: of each value, and of each pair of values."""
+    parts = {f"w{k}": whole[f"w{k}"] for k in range(size)}
+    for j, k in itertools.combinations_with_replacement(range(size), 2):
+        a, b, c, d = (whole[name] for name in (f"a{j}", f"b{j}", f"a{k}", f"b{k}"))
+        parts |= {f"high{j}{k}": a * c, f"mixed{j}{k}": a * d, f"xed{j}{k}": b * c, f"low{j}{k}": b * d}
+    return parts
 
 
 def _exponent(largest: float | None) -> int:
@@ -122,46 +194,22 @@ def _exponent(largest: float | None) -> int:
 
 def _times_power(y: Any, power: int) -> Any:
     """y times a power of two, exactly; in two steps, because the power itself may be no float."""
-    return y * _float(2.0 ** (power // 2)) * _float(2.0 ** (power - power // 2))
+    return y * exact_float(2.0 ** (power // 2)) * exact_float(2.0 ** (power - power // 2))
 
 
-def _float(number: float) -> Any:
-    """The very float: as text, which DuckDB reads as a float and not, like a number in SQL, as a decimal first."""
-    import ibis
-
-    return ibis.literal(repr(number)).cast("float64")
-
-
-def _value(
-    table: Any, query: Query, missing: Mapping[str, float], bounds: Mapping[str, tuple[float, float]]
-) -> tuple[Any, Any]:
-    """The column as a float, filled and clipped as the policy says, and whether it is still missing or infinite."""
-    import ibis
-
-    if query.column is None:
-        return _float(1.0), ibis.literal(False)
-    value = table[query.column].cast("float64")
-    value = ibis.ifelse(value.isnan(), ibis.null("float64"), value)
-    if query.column in missing:
-        value = value.fill_null(_float(missing[query.column]))
-    if query.column in bounds:
-        low, high = bounds[query.column]
-        value = value.clip(lower=_float(low), upper=_float(high))
-    return value.fill_null(_float(0.0)), value.isnull() | value.isinf().fill_null(False)
+def _gathered(rows: list[dict[str, Any]], units: Sequence[Fraction], view: Viewed) -> ViewMoments:
+    found = {(row["cell"], row[_GROUP]): _cell_moments(row, units) for row in rows}
+    nothing = (Fraction(0),) * len(units)
+    empty = CellMoments(0, nothing, (nothing,) * len(units))
+    cells = range(len(view.cells.keep))
+    return ViewMoments({name: tuple(found.get((k, place), empty) for k in cells) for place, name in enumerate(view.names)})
 
 
-def _gathered(rows: list[dict[str, Any]], unit: Fraction, cells: int, query: Query) -> ViewSums:
-    names: list[str | None] = [None]
-    if query.group_by is not None:
-        names = sorted({row[_GROUP] for row in rows}, key=lambda name: (name is None, name))
-    empty = CellSums(0, Fraction(0), Fraction(0))
-    groups: dict[str | None, tuple[CellSums, ...]] = {}
-    for name in names:
-        found = {row["cell"]: row for row in rows if query.group_by is None or row[_GROUP] == name}
-        groups[name] = tuple(_sums(found[k], unit) if k in found else empty for k in range(cells))
-    return ViewSums(groups)
-
-
-def _sums(row: Mapping[str, Any], unit: Fraction) -> CellSums:
-    squares = (int(row["aa"]) << 2 * _HALF) + (int(row["ab"]) << _HALF + 1) + int(row["bb"])
-    return CellSums(int(row["hits"]), int(row["w"]) * unit, squares * unit * unit)
+def _cell_moments(row: Mapping[str, Any], units: Sequence[Fraction]) -> CellMoments:
+    totals = tuple(int(row[f"w{k}"]) * unit for k, unit in enumerate(units))
+    products = [[Fraction(0)] * len(units) for _ in units]
+    for j, k in itertools.combinations_with_replacement(range(len(units)), 2):
+        high, mixed, other, low = (int(row[f"{name}{j}{k}"]) for name in ("high", "mixed", "xed", "low"))
+        whole = (high << 2 * _HALF) + (mixed + other << _HALF) + low
+        products[j][k] = products[k][j] = whole * units[j] * units[k]
+    return CellMoments(int(row["hits"]), totals, tuple(map(tuple, products)))

@@ -105,6 +105,7 @@ class GaussianEvidence(Charged):
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
     factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
+    alone: bool = Field(default=False, description="of some of the rows: nothing may follow")
     before: int = Field(default=0, ge=0, description="so many of the columns, the first ones, were released earlier")
     common_before: int = Field(default=0, ge=0, description="so many columns of the factor were drawn then")
     checks: tuple[GaussianCheck, ...]
@@ -159,18 +160,23 @@ class GaussianEvidence(Charged):
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything released so far uses: squares of distances add up. From above."""
         inner = self.inner(epsilon)
-        if inner is None or self.set_checks or self.clip_delta or not self.delta(epsilon) <= delta:
-            return math.inf  # sets of values and clipped rows are covered for a release that is alone
+        if inner is None or self.final or not self.delta(epsilon) <= delta:
+            return math.inf
         left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * (1 - 1e-10)
         if not left > 0:
             return math.inf
         return (self.distance() / gaussian_mu(inner, left)) ** 2 * ROUND_UP
 
+    @property
+    def final(self) -> bool:
+        """Sets of values, clipped rows and parts of a table are covered for a release that is alone."""
+        return bool(self.alone or self.set_checks or self.clip_delta)
+
     def follows(self, earlier: object | None) -> bool:
         """Whether the columns that it says were released earlier are those of this evidence, with the same noise."""
         if earlier is None:
             return self.before == 0 and self.common_before == 0
-        if not isinstance(earlier, GaussianEvidence):
+        if not isinstance(earlier, GaussianEvidence) or earlier.final:
             return False
         wide = len(earlier.factor[0]) if earlier.factor else 0
         rows = self.factor or ((),) * len(self.columns)

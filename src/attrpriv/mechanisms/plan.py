@@ -282,8 +282,8 @@ class Plan(FrozenModel):
             return spreads[self.columns.index(part)].scaled(query.weight(self.n))
         if isinstance(evidence, SequenceEvidence) and query.key is not None:
             part = self.of(query)
-            spreads = sequence_spreads(evidence, part.parameters["wander"], part.parameters["bias"])
-            return spreads[self.columns.index(part)].scaled(query.weight(self.n))
+            moved = sequence_spreads(evidence, part.parameters["wander"], part.parameters["bias"])
+            return moved[self.columns.index(part)].scaled(query.weight(self.n))
         if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.key is not None:
             return clip_spread(self.certificate.evidence).scaled(query.weight(self.n))
         return Spread(noise.kind, noise.scale, noise.individuals)

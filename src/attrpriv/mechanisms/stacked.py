@@ -54,8 +54,8 @@ class Past:
         earlier = problem.earlier
         if not isinstance(earlier, GaussianEvidence):
             return cls()
-        if earlier.clip_delta or earlier.set_checks:
-            raise Refusal("an earlier average was released for itself alone: of clipped rows, or to hide sets of values.")
+        if earlier.final:
+            raise Refusal("an earlier average stands alone: of clipped rows, of some of the rows, or to hide sets of values.")
         again = [column for column in problem.columns if column in earlier.columns]
         if again:
             raise Refusal(f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.")

@@ -102,7 +102,7 @@ def _certificate(made: Plan, columns: tuple[ColumnPlan, ...], problem: Problem, 
         f"the number of rows, {problem.n}, and of those that satisfy {subset.where}, {subset.rows}, are public",
     ]
     gap = max(part.noise.scale - part.parameters["mask"] for part in columns)
-    renamed = evidence.model_copy(update={"columns": tuple(part.column for part in columns)})
+    renamed = evidence.model_copy(update={"columns": tuple(part.column for part in columns), "alone": True})
     return made.certificate.model_copy(
         update={"evidence": renamed, "assumes": tuple(lines), "exact": False, "gap": max(0.0, gap)}
     )

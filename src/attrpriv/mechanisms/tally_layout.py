@@ -126,7 +126,10 @@ def _fraction(column: str, value: int | float | str) -> Fraction:
 
 
 def _require_reach(problem: Problem, column: str, values: Sequence[int | float | str]) -> None:
-    """Rows are clipped to the bounds first, so that the cells must cover the bounds."""
+    """Rows are clipped to the bounds first: these must lie within the cells, and move no row from one cell to another.
+
+    The stated law is that of the entries, for events and sums alike. A bound inside it would put the entries beyond it elsewhere.
+    """
     if column not in problem.bounds:
         return
     low, high = problem.bounds[column]
@@ -135,6 +138,12 @@ def _require_reach(problem: Problem, column: str, values: Sequence[int | float |
         what = "bins" if column in problem.bins else "values"
         reach = f"{min(edges):g} to {max(edges):g}"
         raise QueryError(f"{what}: those of {column} must cover its bounds [{low:g}, {high:g}]. Got {reach}.")
+    cut = [not low < edge <= high for edge in edges[1:-1]] if column in problem.bins else [not low <= v <= high for v in edges]
+    if any(cut):
+        raise QueryError(
+            f"bounds: those of {column} must not cut off what the assumption lists. Got [{low:g}, {high:g}]: clipped rows would "
+            "not have the stated law. Widen the bounds, or leave them out."
+        )
 
 
 def cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:

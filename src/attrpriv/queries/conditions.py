@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from attrpriv.errors import QueryError
@@ -125,9 +126,14 @@ def parse_condition(text: str) -> Condition:
     >>> str(parse_condition("NOT (age>=65 OR gender IN ('F'))"))
     "not (age >= 65 or gender in ('F'))"
     """
-    from attrpriv.queries.sql import parse_expression
+    return _parsed(text)
 
-    return condition_of(parse_expression(text))
+
+@lru_cache(maxsize=1024)  # a plan on top of many releases reads the conditions of all of them
+def _parsed(text: str) -> Condition:
+    from attrpriv.queries.sql import not_too_deep, parse_expression
+
+    return not_too_deep(lambda: condition_of(parse_expression(text)), text)
 
 
 def condition_of(node: exp.Expression) -> Condition:
@@ -138,7 +144,7 @@ def condition_of(node: exp.Expression) -> Condition:
         node = node.this
     if isinstance(node, exp.And | exp.Or):
         word: Literal["and", "or"] = "and" if isinstance(node, exp.And) else "or"
-        return Join(word, (*_flat(word, node.this), *_flat(word, node.expression)))
+        return joined(word, condition_of(node.this), condition_of(node.expression))
     if isinstance(node, exp.Not):
         return Not(condition_of(node.this))
     if isinstance(node, exp.Is) and isinstance(node.expression, exp.Null):
@@ -154,9 +160,10 @@ def condition_of(node: exp.Expression) -> Condition:
     return _comparison(node)
 
 
-def _flat(word: Literal["and", "or"], node: exp.Expression) -> tuple[Condition, ...]:
-    part = condition_of(node)
-    return part.parts if isinstance(part, Join) and part.word == word else (part,)
+def joined(word: Literal["and", "or"], *parts: Condition) -> Join:
+    """The parts as one condition; those of the same word are taken apart, so that brackets make no difference."""
+    flat = [part.parts if isinstance(part, Join) and part.word == word else (part,) for part in parts]
+    return Join(word, tuple(one for listed in flat for one in listed))
 
 
 def _comparison(node: exp.Expression) -> Compare:

@@ -5,17 +5,15 @@ mean(income)      mean(0.5*a + 0.5*b)      sum(in - out)
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from attrpriv.errors import QueryError
+from attrpriv.queries.arithmetic import Monomial, collect
 from attrpriv.queries.query import quoted
-from attrpriv.queries.sql import parse_expression
-
-if TYPE_CHECKING:
-    from sqlglot import expressions as exp
+from attrpriv.queries.sql import not_too_deep, parse_expression
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ def parse_linear(text: str) -> Linear:
     """
     from sqlglot import expressions as exp
 
-    found: dict[str, float] = {}
+    found: dict[Monomial, Fraction] = {}
     kind: Literal["mean", "sum"] | None = None
     try:
         node = parse_expression(text)
@@ -58,14 +56,13 @@ def parse_linear(text: str) -> Linear:
             kind, inside = "mean", node.expressions[0]
         elif isinstance(node, exp.Avg | exp.Sum) and not any(v for name, v in node.args.items() if name != "this"):
             kind = "sum" if isinstance(node, exp.Sum) else "mean"
-        if kind is not None:
-            _collect(inside, 1.0, found)
-    except (QueryError, _NotLinearError):
+        found = {} if kind is None else not_too_deep(lambda: collect(inside), text)
+    except QueryError:
         kind = None
-    kept = {column: weight for column, weight in found.items() if weight != 0}
-    if kind is None or not kept or not all(math.isfinite(weight) for weight in kept.values()):
+    kept = {monomial: float(weight) for monomial, weight in found.items() if float(weight)}
+    if kind is None or not kept or any(len(monomial) != 1 for monomial in kept):
         raise QueryError(f"must be mean(...) or sum(...) of one column or of numbers times columns. Got {text[:100]!r}.")
-    return Linear(kind, tuple(kept.items()))
+    return Linear(kind, tuple((column, weight) for (column,), weight in kept.items()))
 
 
 @lru_cache(maxsize=256)
@@ -101,46 +98,3 @@ def parse_column(text: str) -> str | None:
         return None
     plain = isinstance(node, exp.Column) and not any(v for name, v in node.args.items() if name != "this")
     return node.name if plain and isinstance(node.this, exp.Identifier) and node.name else None
-
-
-class _NotLinearError(Exception):
-    """The expression is not a linear combination of columns."""
-
-
-def _collect(node: exp.Expression, factor: float, found: dict[str, float]) -> None:
-    """Add factor * node to the coefficients."""
-    from sqlglot import expressions as exp
-
-    if isinstance(node, exp.Paren):
-        _collect(node.this, factor, found)
-    elif isinstance(node, exp.Neg):
-        _collect(node.this, -factor, found)
-    elif isinstance(node, exp.Add | exp.Sub):
-        _collect(node.this, factor, found)
-        _collect(node.expression, factor if isinstance(node, exp.Add) else -factor, found)
-    elif isinstance(node, exp.Mul):
-        number, other = (node.this, node.expression) if _is_number(node.this) else (node.expression, node.this)
-        _collect(other, factor * _number(number), found)
-    elif isinstance(node, exp.Div) and _is_number(node.expression) and _number(node.expression) != 0:
-        _collect(node.this, factor / _number(node.expression), found)
-    elif isinstance(node, exp.Column) and not any(v for name, v in node.args.items() if name != "this") and node.name:
-        found[node.name] = found.get(node.name, 0.0) + factor
-    else:
-        raise _NotLinearError
-
-
-def _is_number(node: exp.Expression) -> bool:
-    from sqlglot import expressions as exp
-
-    inner = node.this if isinstance(node, exp.Neg | exp.Paren) else node
-    return isinstance(inner, exp.Literal) and not inner.is_string
-
-
-def _number(node: exp.Expression) -> float:
-    from sqlglot import expressions as exp
-
-    if not _is_number(node):
-        raise _NotLinearError
-    if isinstance(node, exp.Neg):
-        return -_number(node.this)
-    return _number(node.this) if isinstance(node, exp.Paren) else float(node.this)

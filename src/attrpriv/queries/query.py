@@ -1,4 +1,4 @@
-"""A query: one statistic of one column, frozen, the same whether it came from SQL text or from a builder.
+"""A query: one statistic, frozen, the same whether it came from SQL text or from a builder.
 
 What must never change: two queries that ask the same thing are equal and have the same `text`, because the ledger and every
 plan name a query by it.
@@ -7,12 +7,21 @@ plan name a query by it.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, get_args
 
 from attrpriv.errors import QueryError
 
-Kind = Literal["avg", "sum", "count"]
+if TYPE_CHECKING:
+    from attrpriv.queries.arithmetic import Arithmetic, LinearForm
+
+Kind = Literal["avg", "sum", "count", "var_pop", "covar_pop", "regr_slope", "regr_intercept", "quantile"]
+# How many expressions a statistic is of.
+ARITY: Mapping[str, int] = MappingProxyType(
+    {kind: 2 if kind in ("covar_pop", "regr_slope", "regr_intercept") else int(kind != "count") for kind in get_args(Kind)}
+)
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # Words that SQL may read as something else than a column; quoting a word needlessly does no harm.
@@ -30,31 +39,90 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Query:
-    """`avg(column)`, `sum(column)` or `count(*)` over the rows that `where` keeps, in each group of `group_by`.
+    """`avg`, `sum` or another statistic over the rows that `where` keeps, in each group of `group_by`.
+
+    `column` is the column that an average or a sum is of; `of` holds, as canonical text, what any other statistic is of.
 
     >>> Query("avg", "weight").text
     'avg(weight)'
     >>> Query("sum", "body weight").text
     'sum("body weight")'
+    >>> Query("avg", of=("2 * x + y",)).linear.coefficients["x"]
+    Fraction(2, 1)
     """
 
     kind: Kind
     column: str | None = None
     where: str | None = None
     group_by: str | None = None
+    of: tuple[str, ...] = ()
+    level: float | None = None
 
     def __post_init__(self) -> None:
-        if (self.column is None) != (self.kind == "count"):
+        if self.kind in ("avg", "sum", "count") and not self.of and (self.column is None) != (self.kind == "count"):
             raise QueryError(f"query: count takes no column, avg and sum take one. Got {self.kind} of {self.column!r}.")
+        if len(self.of) + (self.column is not None) != ARITY[self.kind]:
+            raise QueryError(f"query: {self.kind} is of {ARITY[self.kind]}. Got {self.of!r} and {self.column!r}.")
+        if (self.level is None) != (self.kind != "quantile") or not 0 < (0.5 if self.level is None else self.level) < 1:
+            raise QueryError(f"query: a quantile, and no other, has a level above 0 and below 1. Got {self.level!r}.")
+        if self.of:
+            self._require_canonical()
+
+    def _require_canonical(self) -> None:
+        bare = self.kind in ("avg", "sum") and self.arguments[0].column is not None
+        if bare or self.column is not None or tuple(one.text for one in self.arguments) != self.of:
+            raise QueryError(f"query: must be written as parse_queries writes it. Got {self.kind} of {self.of!r}.")
 
     @property
     def text(self) -> str:
-        text = "count(*)" if self.column is None else f"{self.kind}({quoted(self.column)})"
+        text = self._statistic()
         if self.where is not None:
             text += f" filter (where {self.where})"
         if self.group_by is not None:
             text = f"SELECT {quoted(self.group_by)}, {text} FROM data GROUP BY {quoted(self.group_by)}"
         return text
+
+    def _statistic(self) -> str:
+        if self.kind == "count":
+            return "count(*)"
+        if self.kind == "quantile":
+            return f"median({self.of[0]})" if self.level == 0.5 else f"approx_quantile({self.of[0]}, {self.level!r})"
+        return f"{self.kind}({', '.join(self.of) if self.column is None else quoted(self.column)})"
+
+    @property
+    def arguments(self) -> tuple[Arithmetic, ...]:
+        """What the statistic is of."""
+        from attrpriv.queries.arithmetic import parse_arithmetic
+
+        return tuple(map(parse_arithmetic, self.of if self.column is None else (quoted(self.column),)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the statistic reads, each once; those of the filter and of the groups are not among them."""
+        if self.column is not None:
+            return (self.column,)
+        return tuple(dict.fromkeys(column for argument in self.arguments for column in argument.columns))
+
+    @property
+    def simple(self) -> bool:
+        """Whether it is a count, or the average or sum of one column as it is."""
+        return not self.of
+
+    @property
+    def key(self) -> str | None:
+        """What is averaged, by name: a column, or the canonical text of a linear combination; None of other statistics.
+
+        An average over a subset has the filter in its name.
+        """
+        own = self.of[0] if self.of and self.linear is not None else self.column
+        if own is None or self.kind != "avg" or self.where is None or self.group_by is not None:
+            return own
+        return f"{own if self.of else quoted(own)} filter (where {self.where})"
+
+    @property
+    def linear(self) -> LinearForm | None:
+        """The combination of columns that an average or a sum is of; None of any other statistic."""
+        return self.arguments[0].linear if self.kind in ("avg", "sum") else None
 
     @property
     def plain(self) -> bool:

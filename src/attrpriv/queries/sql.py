@@ -1,57 +1,73 @@
 """SQL text in, frozen queries out; the same parser reads queries, conditions and secrets.
 
-What it accepts: a list of `avg(column)` (or `mean`), `sum(column)` and `count(*)`, each with a `filter (where ...)` if wished,
-alone or as `SELECT ... FROM data WHERE ... GROUP BY column`. Everything else is refused by name. What must never change: a text
-that is accepted means exactly what SQL says it means.
+What it accepts (in DuckDB's dialect): a list of statistics
+
+    avg(e)  mean(e)  sum(e)  count(*)  var_pop(e)  covar_pop(e, e)  regr_slope(e, e)  regr_intercept(e, e)
+    approx_quantile(e, level)  median(e)              e: arithmetic on columns (`arithmetic`)
+
+each with a `filter (where ...)` if wished, alone or as `SELECT ... FROM data WHERE ... GROUP BY column`. Everything else is
+refused by name (`refusals`). What must never change: a text that is accepted means exactly what SQL says it means.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.conditions import Condition, Join, as_sql, condition_of
+from attrpriv.queries.arithmetic import arithmetic_of
+from attrpriv.queries.conditions import Condition, as_sql, condition_of, joined
 from attrpriv.queries.query import Kind, Query
+from attrpriv.queries.refusals import ANSWERS, refuse_clause, refuse_parts, refused, shown_text
 
 if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
 _SUPPORTED = (
-    "avg(column), sum(column) and count(*), each with filter (where ...) if wished, alone, listed with commas, "
-    "or as SELECT ... FROM data WHERE ... GROUP BY column"
+    "avg(column), sum(column), count(*), var_pop, covar_pop, regr_slope, regr_intercept, approx_quantile or median, each with "
+    "filter (where ...) if wished, alone, listed with commas, or as SELECT ... FROM data WHERE ... GROUP BY column"
 )
 _LONGEST = 10_000
+Made = TypeVar("Made")
 
 
 def parse_queries(text: str) -> tuple[Query, ...]:
     """The statistics a query text asks for, in order.
 
-    >>> [q.text for q in parse_queries("SELECT avg(weight), count(*) FROM data")]
-    ['avg(weight)', 'count(*)']
+    >>> [q.text for q in parse_queries("SELECT avg(y + x*2), count(*) FROM data WHERE x > 3")]
+    ['avg(2 * x + y) filter (where x > 3)', 'count(*) filter (where x > 3)']
     """
     if not isinstance(text, str):
-        raise QueryError(f"query: must be text. Got {_shown(text)}.")
+        raise QueryError(f"query: must be text. Got {shown_text(text)}.")
     return _queries(text)
 
 
 @lru_cache(maxsize=256)  # a secret is asked for its column many times while a plan is made
 def _queries(text: str) -> tuple[Query, ...]:
     select = _parse_select(text)
+    return not_too_deep(lambda: _read(select, text), text)
+
+
+def _read(select: exp.Select, text: str) -> tuple[Query, ...]:
     _refuse_clauses(select, text)
+    refuse_parts(select, text)
     where = select.args.get("where")
     group = _group(select, text)
     items = [item for item in select.expressions if group is None or not _is_column(item, group)]
     if not items:
-        raise QueryError(f"query: must ask for {_SUPPORTED}. Got {_shown(text)}.")
-    return tuple(_statistic(item, text, None if where is None else condition_of(where.this), group) for item in items)
+        raise QueryError(f"query: must ask for {_SUPPORTED}. Got {shown_text(text)}.")
+    read = tuple(_statistic(item, text, None if where is None else condition_of(where.this), group) for item in items)
+    if any(len(query.text) > _LONGEST for query in read):  # it could not be read back
+        raise QueryError(f"query: must be shorter, also when written out. Got {shown_text(text)}.")
+    return read
 
 
 def parse_expression(text: str) -> exp.Expression:
     """One SQL expression, not yet read."""
     select = _parse_select(text)
     if len(select.expressions) != 1 or any(value for name, value in select.args.items() if name not in ("expressions", "kind")):
-        raise QueryError(f"must be one expression. Got {_shown(text)}.")
+        raise QueryError(f"must be one expression. Got {shown_text(text)}.")
     expression: exp.Expression = select.expressions[0]
     return expression
 
@@ -62,38 +78,46 @@ def _parse_select(text: str) -> exp.Select:
     from sqlglot.errors import SqlglotError
 
     if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
-        raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(text)}.")
+        raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(text)}.")
     stripped = text.strip()
-    full = stripped if stripped[:6].lower() == "select" else f"SELECT {stripped}"
+    full = stripped if stripped[:6].lower() == "select" or stripped[:4].lower() == "with" else f"SELECT {stripped}"
     try:
         statements = sqlglot.parse(full, dialect="duckdb")
     except (SqlglotError, RecursionError):
         statements = []
+    if len(statements) == 1 and isinstance(statements[0], exp.SetOperation):
+        raise refused(statements[0].key, "ask for the statistics in one list", text)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select) or not statements[0].expressions:
-        raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(text)}.")
+        raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(text)}.")
     return statements[0]
+
+
+def not_too_deep(read: Callable[[], Made], text: str) -> Made:
+    """A sum of a thousand terms is a tree of a thousand levels."""
+    try:
+        return read()
+    except RecursionError:
+        pass
+    raise QueryError(f"query: must have fewer terms and conditions. Got {shown_text(text)}.")
 
 
 def _refuse_clauses(select: exp.Select, text: str) -> None:
     from sqlglot import expressions as exp
 
     for name, value in select.args.items():
-        if not value or name in ("expressions", "from", "from_", "where", "group"):
-            continue
-        raise QueryError(
-            f"query: {name.rstrip('s_').replace('_', ' ')} is not supported; ask for {_SUPPORTED}. Got {_shown(text)}."
-        )
+        if value and name not in ("expressions", "from", "from_", "where", "group"):
+            raise refuse_clause(name, text)
     source = select.args.get("from") or select.args.get("from_")
     if source is None:
         return
     table = source.this
     plain = isinstance(table, exp.Table) and table.name.lower() == "data" and not _extras(table)
     if not plain:
-        raise QueryError(f"query: the only table is data, as in SELECT ... FROM data. Got {_shown(text)}.")
+        raise QueryError(f"query: the only table is data, as in SELECT ... FROM data. Got {shown_text(text)}.")
 
 
-def _extras(table: exp.Table) -> bool:
-    return any(value for name, value in table.args.items() if name != "this")
+def _extras(node: exp.Expression, *expected: str) -> bool:
+    return any(value for name, value in node.args.items() if name not in ("this", *expected))
 
 
 def _group(select: exp.Select, text: str) -> str | None:
@@ -102,15 +126,21 @@ def _group(select: exp.Select, text: str) -> str | None:
     if group is None:
         return None
     extras = any(value for name, value in group.args.items() if name != "expressions")
-    if extras or len(group.expressions) != 1:
-        raise QueryError(f"query: group by takes one column. Got {_shown(text)}.")
-    return _column_name(group.expressions[0], text)
+    column = None if extras or len(group.expressions) != 1 else _column_name(group.expressions[0])
+    if column is None:
+        raise QueryError(f"query: group by takes one column, by its name. Got {shown_text(text)}.")
+    return column
 
 
 def _is_column(item: exp.Expression, name: str) -> bool:
+    return _column_name(item) == name
+
+
+def _column_name(item: exp.Expression) -> str | None:
     from sqlglot import expressions as exp
 
-    return isinstance(item, exp.Column) and item.name == name and not item.args.get("table")
+    bare = isinstance(item, exp.Column) and not _extras(item, "join_mark")
+    return item.name if bare and isinstance(item.this, exp.Identifier) and item.name else None
 
 
 def _statistic(item: exp.Expression, text: str, where: Condition | None, group: str | None) -> Query:
@@ -118,43 +148,49 @@ def _statistic(item: exp.Expression, text: str, where: Condition | None, group: 
 
     if isinstance(item, exp.Filter):
         extra = condition_of(item.expression.this)
-        where = extra if where is None else Join("and", (where, extra))
+        where = extra if where is None else joined("and", where, extra)
         item = item.this
-    kind, column = _aggregate(item, text)
-    return Query(kind, column, None if where is None else str(where), group)
+    kind, arguments, level = _aggregate(item, text)
+    read = [arithmetic_of(argument) for argument in arguments]
+    bare = read[0].column if kind in ("avg", "sum") else None
+    of = () if bare is not None else tuple(one.text for one in read)
+    return Query(kind, bare, None if where is None else str(where), group, of, level)
 
 
-def _aggregate(item: exp.Expression, text: str) -> tuple[Kind, str | None]:
+def _aggregate(item: exp.Expression, text: str) -> tuple[Kind, tuple[exp.Expression, ...], float | None]:
+    """Which statistic, of what, and the level of a quantile."""
     from sqlglot import expressions as exp
 
     if isinstance(item, exp.Count):
         if isinstance(item.this, exp.Star) and not item.expressions and not item.this.args.get("except_"):
-            return "count", None
-        raise QueryError(f"query: count takes a star, count(*). Got {_shown(text)}.")
-    if isinstance(item, exp.Avg | exp.Sum):
-        return "avg" if isinstance(item, exp.Avg) else "sum", _column(item, text)
+            return "count", (), None
+        raise QueryError(
+            "query: count takes a star, count(*); for the entries that are there, count(*) filter (where x is not null). "
+            f"Got {shown_text(text)}."
+        )
     if isinstance(item, exp.Anonymous) and item.name.lower() == "mean" and len(item.expressions) == 1:
-        return "avg", _column_name(item.expressions[0], text)
-    raise QueryError(f"query: must be {_SUPPORTED}. Got {_shown(as_sql(item))} in {_shown(text)}.")
+        return "avg", (item.expressions[0],), None
+    if isinstance(item, exp.Median) and not _extras(item):
+        return "quantile", (item.this,), 0.5
+    if isinstance(item, exp.ApproxQuantile) and not _extras(item, "quantile"):
+        return "quantile", (item.this,), _level(item.args.get("quantile"), text)
+    one: dict[type[exp.Expression], Kind] = {exp.Avg: "avg", exp.Sum: "sum", exp.VariancePop: "var_pop"}
+    two: dict[type[exp.Expression], Kind] = {
+        exp.CovarPop: "covar_pop", exp.RegrSlope: "regr_slope", exp.RegrIntercept: "regr_intercept"
+    }  # fmt: skip
+    if type(item) in one and not _extras(item):
+        return one[type(item)], (item.this,), None
+    if type(item) in two and not _extras(item, "expression"):
+        return two[type(item)], (item.this, item.expression), None
+    if not isinstance(item, exp.AggFunc) and item.find(exp.AggFunc) is not None:
+        raise refused(*ANSWERS, text)
+    raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(as_sql(item))} in {shown_text(text)}.")
 
 
-def _column(item: exp.Avg | exp.Sum, text: str) -> str:
-    if any(value for name, value in item.args.items() if name != "this"):
-        raise QueryError(f"query: {item.key} takes one column and nothing else. Got {_shown(text)}.")
-    return _column_name(item.this, text)
-
-
-def _column_name(argument: exp.Expression, text: str) -> str:
+def _level(node: exp.Expression | None, text: str) -> float:
     from sqlglot import expressions as exp
 
-    bare = isinstance(argument, exp.Column) and not any(
-        value for name, value in argument.args.items() if name not in ("this", "join_mark")
-    )
-    if not bare or not isinstance(argument.this, exp.Identifier) or not argument.name:
-        raise QueryError(f"query: avg and sum take the name of one column, in double quotes if needed. Got {_shown(text)}.")
-    return argument.name
-
-
-def _shown(text: object) -> str:
-    shown = repr(text)
-    return shown if len(shown) <= 120 else shown[:117] + "..."
+    level = float(node.this) if isinstance(node, exp.Literal) and not node.is_string else 0.0
+    if not 0 < level < 1:
+        raise QueryError(f"query: a quantile's level must be a number above 0 and below 1. Got {shown_text(text)}.")
+    return level

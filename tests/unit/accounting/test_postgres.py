@@ -122,12 +122,13 @@ def test_a_policy_holds_no_password(url: str) -> None:
 @needs_server
 def test_from_the_policy_to_the_ledger_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
     monkeypatch.chdir(tmp_path)
-    school(tmp_path, ledger=place.place)
-    first = Said("release", "students.yaml", "--json")
+    hidden = [{"secret": "mean(income)", "between": [20_000, 200_000], "within": 5000}]  # takes the whole budget
+    school(tmp_path, ledger=place.place, protect=hidden)
+    first = Said("release", "students.yaml", "--mechanism", "gaussian", "--json")
     assert (first.code, first.err) == (0, "")
     again = Said("release", "students.yaml", "--json")
     assert again.json == {**first.json, "ledger": {**first.json["ledger"], "recorded": True}}
-    assert Said("release", "students.yaml", "count(*)").code == 3
+    assert Said("release", "students.yaml", "avg(income)", "--spend", "0.5").code == 3
     head = first.json["ledger"]["head"]
     assert "nothing up to it was cut off" in Said("ledger", "students.yaml", "--verify", "--head", head).out
     told = Said("ledger", "students.yaml", "--json")

@@ -116,6 +116,51 @@ def test_an_edit_is_found(place: Place, statement: str) -> None:
         assert caught.value.__context__ is None
 
 
+def answering(place: Place, query: str) -> Entry | None:
+    return place.ledger.look(lambda history: history.answering(query))
+
+
+def test_what_answers_a_query_is_found(place: Place) -> None:
+    """Alone or among others; the first one that did; also a failure."""
+    said = release(0)
+    both = {**said, "plan": [{"query": "avg(x1)", "n": 400}, {"query": "avg(x2)", "n": 400}]}
+    failed = {**release(3), "kind": "failure", "answers": []}
+    first, second, third = [place.ledger.commit(**one, allowed=nothing) for one in (said, both, failed)]
+    fourth = place.ledger.commit(**{**both, "plan": [*both["plan"], {"query": "avg(x4)", "n": 400}]}, allowed=nothing)
+    found = {query: answering(place, query) for query in (f"avg(x{k})" for k in range(6))}
+    assert found == {
+        "avg(x0)": first,
+        "avg(x1)": second,
+        "avg(x2)": second,
+        "avg(x3)": third,
+        "avg(x4)": fourth,
+        "avg(x5)": None,
+    }
+
+
+def test_an_index_that_lies_is_found(place: Place) -> None:
+    """What it leads to must answer the query, so nobody is told another query's answer."""
+    place.ledger.commit(**release(0), allowed=nothing)
+    place.ledger.commit(**release(1), allowed=nothing)
+    place.edit("UPDATE answered SET number = 3 - number")
+    with pytest.raises(RefusedError, match="must be as attrpriv wrote it"):
+        answering(place, "avg(x0)")
+    assert answering(place, "avg(x2)") is None
+
+
+def test_a_ledger_without_the_index_gets_it_with_its_next_entry(place: Place) -> None:
+    """As version 2 wrote it."""
+    first = place.ledger.commit(**release(0), allowed=nothing)
+    place.edit("DROP TABLE answered", "UPDATE meta SET value = '2' WHERE key = 'schema_version'")
+    assert answering(place, "avg(x0)") == first
+    assert answering(place, "avg(x1)") is None
+    assert place.ledger.entries() == (first,)
+    second = place.ledger.commit(**release(1), allowed=nothing)
+    assert (answering(place, "avg(x0)"), answering(place, "avg(x1)")) == (first, second)
+    assert place.ledger.entries() == (first, second)
+    place.edit("UPDATE answered SET number = number")  # it is there
+
+
 def test_other_tables_and_versions_are_refused(place: Place) -> None:
     place.ledger.commit(**release())
     place.edit("UPDATE meta SET value = '4' WHERE key = 'schema_version'")

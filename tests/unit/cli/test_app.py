@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -284,7 +285,9 @@ def test_a_release_is_shown_and_recorded(here: Path) -> None:
     assert abs(float(shown[1]) - answer["value"]) < 0.05
     assert abs(float(shown[2]) - answer["interval"]["low"]) < 0.05
     assert abs(float(shown[4]) - answer["interval"]["high"]) < 0.05
-    assert f"recorded as entry 1, 2024-05-06T12:00:00+00:00\nhead digest {entry.digest}\n" in said.out
+    assert "\nrecorded as entry 1, 2024-05-06T12:00:00+00:00\n" in said.out
+    assert re.search(r"\n(\d+%|nothing) of the table's budget is left\n", said.out)
+    assert said.out.endswith(f"\nhead digest {entry.digest}\n")
     assert "single persons are not protected" in said.out
 
 
@@ -316,14 +319,15 @@ def test_the_same_release_twice_is_one(here: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [(), ("--json",)])
-def test_a_second_release_is_refused(flags: tuple[str, ...], here: Path) -> None:
-    assert Said("release", "students.yaml").code == 0
+def test_a_release_is_refused_where_nothing_is_left(flags: tuple[str, ...], here: Path) -> None:
+    write_policy(here, policy(protect=[{"secret": "mean(income)", "between": [20_000, 200_000], "within": 5000}]))
+    assert Said("release", "students.yaml", "--mechanism", "gaussian").code == 0
     before = contents(here)
-    for queries in (("count(*)",), ("avg(income)",), ("avg(weight)", "count(*)")):
-        said = Said("release", "students.yaml", *queries, *flags)
+    for queries in (("sum(income)",), ("avg(income)",), ("avg(weight)", "avg(income)")):
+        said = Said("release", "students.yaml", *queries, "--spend", "0.5", *flags)
         assert said.code == 3
-        assert "allows one release call" in said.complaint
-        assert "Got a second one." in said.complaint
+        assert "must have something left of the table's budget. Got none" in said.complaint
+        assert "answers that are harmless alone can reveal the secret together" in said.complaint
         if flags:
             assert said.json == {
                 "schema_version": 1,
@@ -379,7 +383,7 @@ UNEXPECTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...
     "check": (lambda patch: patch.setattr(session_module, "open_table", fail), ("check", "students.yaml")),
     "plan": (lambda patch: patch.setattr(session_module, "open_table", fail), ("plan", "students.yaml")),
     "release, opening": (lambda patch: patch.setattr(session_module, "open_table", fail), ("release", "students.yaml")),
-    "release, reading": (lambda patch: patch.setattr(session_module, "scan", fail), ("release", "students.yaml")),
+    "release, reading": (lambda patch: patch.setattr("attrpriv.reading.scan", fail), ("release", "students.yaml")),
     "release, noise": (
         lambda patch: patch.setattr(importlib.import_module("attrpriv.mechanisms.column_plan"), "add_gaussian", fail),
         ("release", "students.yaml"),
@@ -551,7 +555,8 @@ def test_the_demo_compares_and_releases(here: Path) -> None:
     assert "attrpriv: exact calibration" in said.out
     assert sorted(p.name for p in (here / "school").iterdir()) == ["students.ledger", "students.parquet", "students.yaml"]
     assert "this is the recorded answer of entry 1" in Said("release", "school/students.yaml").out
-    assert Said("release", "school/students.yaml", "count(*)").code == 3
+    assert Said("release", "school/students.yaml", "count(*)").code == 0  # everybody knows that
+    assert Said("release", "school/students.yaml", "avg(income)").code == 3  # which needs more than is left
     again = Said("demo", "--dir", "school")
     assert (again.code, again.complaint) == (2, "dir: must be a new directory that can be made. Got 'school'.")
 

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ STEPS: dict[str, list[tuple[tuple[str, ...], float]]] = {
 @pytest.mark.parametrize("steps", STEPS)
 def test_the_joint_laws_are_as_far_apart_as_was_spent_and_no_farther(secrets: str, steps: str) -> None:
     """After each release, and with a thousandth less of the last noise it is too far: nothing is wasted."""
-    changes = {"secrets": SECRETS[secrets]}
+    changes: dict[str, Any] = {"secrets": SECRETS[secrets]}
     plans, left = released(STEPS[steps], **changes), 1.0
     for k, (_, spend) in enumerate(STEPS[steps], 1):
         reached = apart(plans[:k], **changes)
@@ -267,12 +268,12 @@ def test_nothing_is_left() -> None:
 
 def test_a_smaller_budget_is_counted_anew() -> None:
     """Under a tightened policy: what was drawn is what counts, not what was promised."""
-    first = ap.plan(asked(("weight",), spend=0.1), "gaussian").certificate.evidence
+    first = evidence_of(ap.plan(asked(("weight",), spend=0.1), "gaussian"))
     tighter = {"epsilon": 0.5, "secrets": (ap.Secret("mean(income)", within=1200), ap.Secret("mean(sat)", within=5.0))}
     second = ap.plan(asked(("height",), earlier=first, **tighter), "gaussian")
     problem = asked(("weight", "height"), **tighter)
     noise = np.diag([evidence_of(second).independent[0] ** 2, second.columns[0].noise.scale ** 2])
-    assert evidence_of(second).independent[0] == first.independent[0]  # type: ignore[attr-defined]
+    assert evidence_of(second).independent[0] == first.independent[0]
     worst = max(twin.separation(problem, twin.stated(problem.theta[0]), s, noise) for s in problem.secrets)  # type: ignore[arg-type]
     assert 0.98 * gaussian_mu(0.5, DELTA) <= worst <= gaussian_mu(0.5, DELTA)
     with pytest.raises(ap.RefusedError):  # more was spent than a far smaller budget has
@@ -337,5 +338,5 @@ def test_adaptively_chosen_queries() -> None:
         plans.append(ap.plan(asked((chosen,), spend=0.05, earlier=earlier, **base), "gaussian"))
         columns, noise = stack(plans)
         assert twin.separation(asked(columns, **base), moments, secret, noise) <= MU
-        rng = np.random.default_rng(abs(hash(plans[-1].answers([plans[-1].n])[0])) % 2**32)
+        rng = np.random.default_rng(abs(hash(plans[-1].answers([Fraction(1)])[0])) % 2**32)
     assert evidence_of(plans[-1]).spent(EPSILON, DELTA) == pytest.approx(1 - 0.95**40, abs=0.02)

@@ -136,7 +136,8 @@ def draws(query: Query) -> list[tuple[float, float]]:
     for parts in itertools.product(*(itertools.combinations(TABLE[name], KEEP[name]) for name in KEEP)):
         estimate = _estimate(query, made, [sums_of(part, query) for part in parts], SHARES)
         if estimate is not None:
-            found.append(estimate)
+            assert estimate.error is not None
+            found.append((estimate.value, estimate.error))
     return found
 
 

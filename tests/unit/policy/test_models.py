@@ -281,7 +281,7 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
     "resolution 0": (policy(resolution={"weight": 0}), "resolution.weight", ("greater than 0", "Got 0.")),
     "all rows known": (policy(known_rows=1), "known_rows", ("less than 1", "Got 1.")),
     "missing as text": (policy(missing={"weight": "x"}), "missing.weight", ("valid number", "Got 'x'.")),
-    "release": (policy(release=["median(weight)"]), "release", ("avg(column)", "Got 'MEDIAN(weight)'")),
+    "release": (policy(release=["mode(weight)"]), "release", ("avg(column)", "Got 'MODE(weight)'")),
     "version 2": (policy(attrpriv=2), "attrpriv", ("should be 1", "Got 2.")),
     "no version": (policy("attrpriv"), "attrpriv", ("is required", "attrpriv: 1")),
     "a list": ("- epsilon: 1\n", "policy", ("must be a mapping", "Got list.")),

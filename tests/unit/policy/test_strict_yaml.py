@@ -193,7 +193,7 @@ def test_billion_laughs_is_refused_at_once() -> None:
 
 
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert MAX_NODES == 100_000
+    assert MAX_NODES == 400_000
     monkeypatch.setattr(strict_yaml, "MAX_NODES", 10)
     assert load_strict("[1, 2, 3, 4, 5, 6, 7, 8, 9]") == [*range(1, 10)]
     assert "policy, line 2: must have at most 10 values. Got more." in _refusal("[1, 2, 3, 4, 5, 6, 7, 8, 9,\n10]")
@@ -218,10 +218,10 @@ def test_a_file_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (b"a: \xff\xfe", "must be a text file of at most 1 MiB. Got bytes that are not UTF-8. Save the file as UTF-8."),
+        (b"a: \xff\xfe", "must be a text file of at most 4 MiB. Got bytes that are not UTF-8. Save the file as UTF-8."),
         ("a: é".encode("utf-16"), "Got bytes that are not UTF-8."),
         (b"PAR1\x00\x01", "policy.yaml, line 1: control characters are not allowed. Got U+0000."),
-        (b"#" * MAX_BYTES + "é".encode(), "must be a text file of at most 1 MiB. Got a larger file."),
+        (b"#" * MAX_BYTES + "é".encode(), "must be a text file of at most 4 MiB. Got a larger file."),
         (b"a: 1\na: 2", "policy.yaml, line 2: keys must be unique."),
         (b"", "policy.yaml: must be a mapping. Got an empty file."),
     ],
@@ -241,7 +241,7 @@ def test_a_path_that_is_no_file(tmp_path: Path) -> None:
     for path, expected in cases:
         with pytest.raises(PolicyError) as caught:
             read_strict(path)
-        assert f"must be a text file of at most 1 MiB. Got {expected}" in str(caught.value)
+        assert f"must be a text file of at most 4 MiB. Got {expected}" in str(caught.value)
         assert str(caught.value).isprintable()
         assert caught.value.__context__ is None
 

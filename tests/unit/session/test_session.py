@@ -28,6 +28,7 @@ from attrpriv.mechanisms import Plan
 from tests.end_to_end.material import NOON, ROWS, assume, contents, policy, students, write_policy, write_table
 
 exact_module = importlib.import_module("attrpriv.noise.exact")
+reading_module = importlib.import_module("attrpriv.reading")
 session_module = importlib.import_module("attrpriv.session")
 
 
@@ -47,18 +48,23 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def scans(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The columns of each pass over the table."""
     passes: list[list[str]] = []
-    real = session_module.scan
+    real = reading_module.scan
 
     def counting(source: Any, reads: Any, tally: Any = None) -> Any:
         passes.append([read.column for read in reads])
         return real(source, reads, tally)
 
-    monkeypatch.setattr(session_module, "scan", counting)
+    monkeypatch.setattr(reading_module, "scan", counting)
     return passes
 
 
 def made(**changes: Any) -> ap.Policy:
     return ap.Policy(**policy("data", **changes))
+
+
+def needing(**changes: Any) -> ap.Policy:
+    """A policy under which a first release takes all there is: its secret is not hidden by the average's own spread."""
+    return made(protect=[{"secret": "mean(income)", "between": [20_000, 200_000], "within": 5000}], **changes)
 
 
 # ------------------------------------------------------------------------------------------------------ kinds of tables
@@ -131,7 +137,7 @@ def test_one_pass_answers_everything(tmp_path: Path, scans: list[list[str]]) -> 
     table = students()
     with ap.Session(table, made(), ledger=tmp_path / "x.ledger") as session:
         asked: list[str | ap.Query] = ["SELECT sum(income), avg(weight), count(*) FROM data", ap.mean("income"), "avg(weight)"]
-        released = session.release(asked, "gaussian")
+        released = session.release(asked, "gaussian", spend=1)
     weight, income = exact(table, "weight"), exact(table, "income")
     assert [query.text for query in released.plan.queries] == ["sum(income)", "avg(weight)", "count(*)", "avg(income)"]
     assert released.values == pytest.approx((income * ROWS, weight, ROWS, income), rel=1e-9)
@@ -246,7 +252,7 @@ def test_a_missing_value_without_a_substitute_is_announced(tmp_path: Path) -> No
                 ap.Session(pa.table(columns), made(resolution={}), ledger=tmp_path / "x.ledger") as session,
                 pytest.raises(DataError) as caught,
             ):
-                session.release("avg(weight), avg(income)")
+                session.release("avg(weight), avg(income)", spend=1)
             said.add(str(caught.value))
     assert len(said) == 1
     assert not (tmp_path / "x.ledger").exists()
@@ -373,18 +379,23 @@ def test_the_interval_of_the_constant_answer_allows_for_its_error(tmp_path: Path
 # ------------------------------------------------------------------------------------------------------- once, in order
 
 
-def test_a_second_release_is_refused_before_any_row_is_read(tmp_path: Path, scans: list[list[str]]) -> None:
+def test_a_release_with_nothing_left_is_refused_before_any_row_is_read(tmp_path: Path, scans: list[list[str]]) -> None:
+    """The first one spent everything: neither another statistic nor a tighter or looser policy gets anything more."""
     ledger = tmp_path / "x.ledger"
-    with ap.Session(students(), made(), ledger=ledger) as session:
-        session.release()
+    with ap.Session(students(), needing(), ledger=ledger) as session:
+        session.release(mechanism="gaussian")
         first = ledger.read_bytes()
-        with pytest.raises(RefusedError, match="allows one release call"):
-            session.release("sum(weight)")
-    with (
-        ap.Session(students(seed=2), made(epsilon=0.5), ledger=ledger) as session,
-        pytest.raises(RefusedError, match="allows one release call"),
-    ):
-        session.release("count(*)")
+        with pytest.raises(RefusedError, match="must have something left of the table's budget"):
+            session.release("avg(income)", spend=0.1)
+    for changed, text in [
+        (needing(epsilon=0.5), "must have something left"),
+        (needing(epsilon=2.0), "epsilon: must not become larger"),
+    ]:
+        with (
+            ap.Session(students(seed=2), changed, ledger=ledger) as session,
+            pytest.raises(RefusedError, match=text),
+        ):
+            session.release("avg(income)", spend=0.1)
     assert len(scans) == 1
     assert ledger.read_bytes() == first
 
@@ -420,25 +431,25 @@ def test_the_same_question_gets_the_recorded_answer(tmp_path: Path, scans: list[
 
 
 @pytest.mark.parametrize(
-    ("policy", "table", "queries", "mechanism"),
+    ("policy", "table", "queries", "mechanism", "text"),
     [
-        (made(), students(), "avg(weight), sum(weight)", "auto"),
-        (made(), students(), "sum(weight)", "auto"),
-        (made(epsilon=0.5), students(), "avg(weight)", "auto"),
-        (made(), students(rows=ROWS + 1), "avg(weight)", "auto"),
-        (made(), students(), "avg(weight)", "magic"),
-        (made(), students(), "avg(weight)", "subsample"),
+        (needing(), students(), "avg(weight), avg(income)", "auto", "must have something left"),
+        (needing(), students(), "avg(income)", "auto", "must have something left"),
+        (needing(epsilon=0.5), students(), "avg(income)", "auto", "must have something left"),
+        (needing(epsilon=2.0), students(), "avg(income)", "auto", "epsilon: must not become larger"),
+        (needing(), students(rows=ROWS + 1), "avg(weight)", "auto", "belongs to a table of 400 rows"),
+        (needing(), students(), "avg(weight)", "magic", "mechanism: must be auto or one of"),
+        (needing(), students(), "avg(income)", "subsample", "must not be mixed"),
     ],
-    ids=["one more query", "another query", "another policy", "another number of rows", "no mechanism", "a view"],
+    ids=["one more", "another", "a tighter policy", "a looser policy", "another number of rows", "no mechanism", "a view"],
 )
-def test_another_question_is_refused(policy: Any, table: Any, queries: str, mechanism: str, tmp_path: Path) -> None:
-    with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
-        session.release("avg(weight)")
-    with (
-        ap.Session(table, policy, ledger=tmp_path / "x.ledger") as session,
-        pytest.raises(ap.AttrprivError, match=r"allows one release call|mechanism|for a view|mixed|subsample"),
-    ):
-        session.release(queries, mechanism)
+def test_another_question_is_refused(policy: Any, table: Any, queries: str, mechanism: str, text: str, tmp_path: Path) -> None:
+    with ap.Session(students(), needing(), ledger=tmp_path / "x.ledger") as session:
+        session.release("avg(weight)", "gaussian")
+    with ap.Session(table, policy, ledger=tmp_path / "x.ledger") as session:
+        with pytest.raises(ap.AttrprivError, match=text):
+            session.release(queries, mechanism, spend=0.5)
+        assert len(session.recorded()) == 1
 
 
 def test_of_two_processes_with_one_question_the_slower_one_tells_the_faster_ones_answer(
@@ -535,8 +546,10 @@ def test_data_and_ledger_by_default(tmp_path: Path) -> None:
         session.release()
     assert (tmp_path / "t.ledger").exists()  # beside the policy, by the table's name
     another = write_policy(tmp_path, policy(data="t.parquet", epsilon=2.0), "others.yaml")
-    with ap.Session(policy=another) as session, pytest.raises(ap.RefusedError, match="second"):
-        session.release()  # another policy on the same table finds the same ledger
+    with ap.Session(policy=another) as session:
+        assert session.release().recorded  # another policy on the same table finds the same ledger
+        with pytest.raises(ap.RefusedError, match="epsilon: must not become larger"):
+            session.release("avg(income)", spend=0.5)
     write_table(tmp_path, name="u.parquet")
     with ap.Session(tmp_path / "u.parquet", made()) as session:
         session.release()

@@ -1,0 +1,149 @@
+"""Files: one Parquet or CSV file, or all that match a pattern such as `visits/2024-*.parquet`.
+
+What must never change:
+
+* Opening reads the schema, never a statistic. Parquet: the footer. CSV: the line of column names, and a sample of rows from
+  which DuckDB guesses the types.
+* Every row of a file counts. DuckDB's CSV reader, left to itself, skips rows that do not fit and takes the names from the next
+  one, so that cells would become column names; here it may guess the delimiter and the types, nothing else.
+* A path that exists is a path and not a pattern, whatever characters it has. Files of one pattern have the same columns.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from attrpriv.engines.tables import (
+    UNREADABLE_CSV,
+    UNREADABLE_PARQUET,
+    Source,
+    check_names,
+    new_duckdb,
+    numbered,
+    quietly,
+    source_of,
+)
+from attrpriv.errors import DataError
+
+# What DuckDB may not guess: rows it could skip, lines it could take for comments, a quote it has not met in its sample.
+_CSV_FIXED: Mapping[str, Any] = MappingProxyType(
+    {
+        "skip": 0,
+        "comment": "",
+        "quote": '"',
+        "escape": '"',
+        "ignore_errors": False,
+        "null_padding": False,
+        "strict_mode": True,
+        "hive_partitioning": False,
+    }
+)
+_SUFFIXES = (".parquet", ".csv", ".csv.gz")
+_WILD = "*?["
+
+
+def open_path(path: Path, shown: str) -> Source:
+    """Decide by the suffix, never by the content."""
+    if os.path.isdir(path):
+        raise DataError(f"data: it must be one file. Got {shown}, which is a directory. Name a file in it, or a pattern.")
+    if not path.name.lower().endswith(_SUFFIXES):
+        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {shown}. Convert the file.")
+    paths = [path]
+    if not os.path.isfile(path):  # os.path, unlike Path, answers False to a name that no file system would take
+        paths = _matches(path)
+        if not paths:
+            pattern = any(letter in str(path) for letter in _WILD)
+            raise DataError(f"data: {'a file of this pattern' if pattern else 'the file'} must exist. Got {shown}.")
+    return (
+        _open_parquet(paths, path.name, shown) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, shown)
+    )
+
+
+def _matches(pattern: Path) -> list[Path]:
+    """The files of a pattern, in the order of their names; none for a path that has no wildcard."""
+    if not any(letter in str(pattern) for letter in _WILD) or "\0" in str(pattern):
+        return []
+    return [Path(found) for found in sorted(glob.glob(str(pattern), recursive=True)) if os.path.isfile(found)]
+
+
+def _open_parquet(paths: Sequence[Path], name: str, shown: str) -> Source:
+    footers = quietly(lambda: [_parquet_footer(path) for path in paths])
+    if footers is None:
+        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
+    check_names([column for column, _ in footers[0][0]])
+    _require_same([schema for schema, _ in footers], shown)
+    engine = new_duckdb()
+    literal = [_literal(path) for path in paths]
+    table = quietly(lambda: engine.read_parquet(literal, hive_partitioning=False))
+    if table is None:
+        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
+    rows = sum(rows for _, rows in footers)
+    return source_of(table, engine, name, rows, lambda added: _numbered_parquet(engine, literal, table, added))
+
+
+def _parquet_footer(path: Path) -> tuple[list[tuple[str, str]], int]:
+    """The names as the file has them (DuckDB renames duplicates) with their types, and the number of rows."""
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as file:
+        return [(one.name, str(one.type)) for one in file.schema_arrow], int(file.metadata.num_rows)
+
+
+def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:
+    engine = new_duckdb()
+    headers = quietly(lambda: [_csv_header(engine, path) for path in paths])
+    if headers is None:
+        raise DataError(UNREADABLE_CSV.format(shown=shown))
+    if not all(map(any, headers)):
+        raise DataError(f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line.")
+    # DuckDB calls an empty name by its position.
+    check_names([column or f"column{position}" for position, column in enumerate(headers[0])])
+    _require_same(headers, shown)
+    literal = [_literal(path) for path in paths]
+    table = quietly(lambda: engine.read_csv(literal, header=True, **_CSV_FIXED))
+    if table is None:
+        raise DataError(UNREADABLE_CSV.format(shown=shown))
+    return source_of(table, engine, name, None, lambda added: numbered(table, added))
+
+
+def _require_same(schemas: Sequence[object], shown: str) -> None:
+    """DuckDB would cast a type, and leave out a column that the first file has not."""
+    if any(schema != schemas[0] for schema in schemas):
+        raise DataError(
+            f"data: files of one pattern must have the same columns and types, in one order. Got {shown}, which differ."
+        )
+
+
+def _csv_header(engine: Any, path: Path) -> list[str]:
+    """The first line's fields as they are written, or nothing where it holds values rather than names.
+
+    DuckDB renames duplicates, so the names are read as a row. A file without a line of names is recognised only where a
+    column has values that are not text; otherwise its first row would be taken for the names, as by any CSV reader.
+    """
+    options = ", ".join(f"{option} = ?" for option in _CSV_FIXED)
+    sniffed = f"SELECT HasHeader, Delimiter FROM sniff_csv(?, {options})"
+    has_header, delimiter = engine.con.execute(sniffed, [_literal(path), *_CSV_FIXED.values()]).fetchone()
+    if not has_header:
+        return []
+    lines = engine.read_csv(_literal(path), header=False, all_varchar=True, delim=delimiter, **_CSV_FIXED)
+    first = lines.limit(1).to_pyarrow().to_pylist()
+    return [(cell or "").strip() for line in first for cell in line.values()]
+
+
+def _literal(path: Path) -> str:
+    """The path with the characters of a glob made literal: DuckDB would read `a1.csv` where `a[1].csv` is named."""
+    return "".join(f"[{letter}]" if letter in _WILD else letter for letter in os.path.abspath(path))
+
+
+def _numbered_parquet(engine: Any, literal: Sequence[str], table: Any, name: str) -> Any:
+    """The row's number in the file, which Parquet knows, so that no window has to pass over the rows."""
+    own = "file_row_number"
+    if len(literal) > 1 or own in (column.lower() for column in table.columns):
+        return numbered(table, name)
+    read = engine.read_parquet(literal, hive_partitioning=False, file_row_number=True)
+    return read.rename({name: own})

@@ -1,0 +1,122 @@
+"""Floats as whole numbers of a public step, so that an engine adds them without rounding.
+
+    k = round((x - centre) / step),         step a power of two
+
+Sums of whole numbers do not depend on the order of the rows, on threads or on the engine. A sum of floats does, by as much as
+the number of rows times the sum of their sizes times 1e-16.
+
+| where the grid comes from            | step              | of a value, lost at most | values that fit              |
+|--------------------------------------|-------------------|--------------------------|------------------------------|
+| a public centre and spread (`around`) | 2^-40 of a spread | 5e-13 spreads            | within 4 million spreads     |
+| public bounds (`within`)             | 2^-61 of the larger | 1e-18 of the larger    | all, since they are clipped  |
+
+What must never change: centre and step are public, never taken from the rows. A value that does not fit is NULL among the
+steps, so that counting the steps tells that there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from attrpriv.engines.tables import Source, has_nan
+from attrpriv.errors import DataError
+
+# Engines on which the sums of the engine suite are exact.
+_WHOLE_SUMS = frozenset({"duckdb", "polars", "postgres", "pyspark"})
+_MOST = 2.0**63
+_FINE, _FINEST = 40, 61
+_SMALLEST, _LARGEST = 1e-240, 1e240
+# A centre this many spreads from zero, or nearer, need not be subtracted.
+_NEAR = 2.0**16
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The public whole numbers on which a column is read."""
+
+    step: float
+    centre: float = 0.0
+
+    def __post_init__(self) -> None:
+        power = self.step > 0 and math.frexp(self.step)[0] == 0.5
+        if not (power and 1e-290 < self.step < 1e290 and math.isfinite(self.centre)):
+            raise DataError("grid: needs a finite centre and a step that is a power of two.")
+
+    @classmethod
+    def around(cls, centre: float, spread: float) -> Grid | None:
+        """For values some spreads from a centre, both public; None where these are not numbers of a usual size.
+
+        >>> Grid.around(60_000.0, 30_000.0)
+        Grid(step=1.4901161193847656e-08, centre=0.0)
+        """
+        if not (_SMALLEST < spread < _LARGEST and abs(centre) < _LARGEST):
+            return None
+        step = 2.0 ** (math.frexp(spread)[1] - 1 - _FINE)
+        return cls(step, centre if abs(centre) > _NEAR * spread else 0.0)
+
+    @classmethod
+    def within(cls, low: float, high: float) -> Grid | None:
+        """For values between public bounds; None where these are not numbers of a usual size."""
+        most = max(abs(low), abs(high))
+        if most == 0:
+            return cls(1.0)
+        return cls(2.0 ** (math.frexp(most)[1] - _FINEST)) if _SMALLEST < most < _LARGEST else None
+
+
+def adds_whole_numbers(engine: Any) -> bool:
+    """Whether this engine is known to add whole numbers exactly, however many."""
+    return engine.name in _WHOLE_SUMS
+
+
+def very_float(number: float) -> Any:
+    """The very float: as text, which an engine reads as a float and not, like a number in SQL, as a decimal first."""
+    import ibis
+
+    return ibis.literal(repr(number)).cast("float64")
+
+
+def as_number(source: Source, column: str, table: Any = None) -> Any:
+    """A boolean as 0 or 1 (by way of 32 bits, because PostgreSQL knows no other), a float in 64 bits, all else as it is."""
+    value = (source.table if table is None else table)[column]
+    kind = source.columns[column]
+    return value.cast("int32").cast("int64") if kind == "boolean" else value.cast("float64") if kind == "float" else value
+
+
+def is_missing(source: Source, column: str) -> Any:
+    """Whether an entry is NULL, or NaN in a column of floats."""
+    missing = source.table[column].isnull()
+    if source.columns[column] == "float" and has_nan(source.engine):
+        missing = missing | source.table[column].cast("float64").isnan()
+    return missing
+
+
+def steps(source: Source, column: str, grid: Grid, most: float = _MOST) -> Any:
+    """Each value's whole number of steps; NULL where it is missing, or not below `most`."""
+    import ibis
+
+    value = as_number(source, column).cast("float64")
+    moved = value if grid.centre == 0 else value - very_float(grid.centre)
+    times = very_float(1 / grid.step)
+    if source.engine.name == "duckdb":
+        whole = (moved * times).try_cast("int64")  # NULL where it does not fit, in one operation
+        return whole if most == _MOST else ibis.ifelse((whole < int(most)) & (whole > -int(most)), whole, ibis.null("int64"))
+    # Elsewhere a product or a cast that does not fit may be an error, also in a branch that is not taken: it must go before.
+    reach = most * grid.step
+    fits = ~is_missing(source, column) & (moved < very_float(reach)) & (moved >= very_float(-reach))
+    return (ibis.ifelse(fits, moved, ibis.null("float64")) * times).round().cast("int64")
+
+
+def whole_sum(source: Source, whole: Any, where: Any = None) -> Any:
+    """The exact sum of an integer column, as text: an engine's own type for it may be narrower, and wrap around."""
+    summed = whole if source.engine.name in ("duckdb", "postgres") else whole.cast("decimal(38, 0)")
+    return summed.sum(where=where).cast("string")
+
+
+def whole(text: Any) -> int:
+    """An exact sum that came back as text; some engines write a decimal point."""
+    digits, _, rest = str(text).partition(".")
+    if rest.strip("0"):
+        raise ValueError("not a whole number")
+    return int(digits)
