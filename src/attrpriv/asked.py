@@ -87,6 +87,8 @@ class Asked:
         held = f"{left:.0%} of the table's budget is left"
         if plan is None or plan.view is not None:
             return f"{held}."
+        if plan.mechanism == "constant":
+            return f"{held}; this release reads no row and costs nothing."
         after = plan.certificate.left(policy.epsilon, policy.delta)
         return f"{held}; this release would spend {plan.spend:.0%} of that and leave {after:.0%}."
 
@@ -131,7 +133,7 @@ def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Aske
 
 def _answering(history: History, query: Query) -> Entry | None:
     """The entry that tells this: the query itself, or the sum or average that it follows from."""
-    for text in (query.text, *_same(query)):
+    for text in query.alike:
         entry = history.answering(text)
         if entry is not None and entry.details is not None:
             return entry
@@ -140,14 +142,7 @@ def _answering(history: History, query: Query) -> Entry | None:
 
 def _statistics(queries: Iterable[Query]) -> frozenset[str]:
     """What is asked about: a sum is its average, and the number of rows is public."""
-    return frozenset(min((query.text, *_same(query))) for query in queries if not query.whole_table)
-
-
-def _same(query: Query) -> tuple[str, ...]:
-    """An average over all rows is a sum divided by n, which is public."""
-    if not query.plain or query.kind not in ("avg", "sum"):
-        return ()
-    return (replace(query, kind="sum" if query.kind == "avg" else "avg").text,)
+    return frozenset(min(query.alike) for query in queries if not query.whole_table)
 
 
 def require_answered(told: Mapping[Query, Entry]) -> None:
@@ -162,7 +157,7 @@ def _recorded_answer(entry: Entry, query: Query) -> Answer:
     if query.text in told:
         spread = plan.spread_of(query)
         return Answer(query, tuple(Value(one["value"], spread, one.get("group")) for one in _values(told[query.text])))
-    (other,) = (text for text in _same(query) if text in told)
+    (other,) = (text for text in query.alike[1:] if text in told)
     value = Fraction(told[other]["value"])
     exact = value * plan.n if query.kind == "sum" else value / plan.n
     return Answer(query, (Value(float(exact), plan.spread_of(query)),))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,10 @@ from attrpriv.accounting.chain import SPENDS, ChainError, Entry, canonical_json,
 from attrpriv.accounting.history import Replayed
 from attrpriv.accounting.standing import Known, decide_again
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
-from attrpriv.guarantee import Certificate, ViewEvidence
+from attrpriv.guarantee import Certificate, ConstantEvidence, ViewEvidence
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.policy import Policy
+from attrpriv.queries.sql import parse_queries
 from attrpriv.replanned import require_asked_for
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
@@ -31,6 +34,8 @@ FAILED = (
 
 # What the entries of a plan hold once for all queries.
 _SHARED = ("guarantee", "certificate", "model_error")
+# What an answer may say, and nothing else.
+_ANSWER = {"query", "value", "interval", "groups", "group"}
 
 
 def details_of(plan: Plan, types: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -43,7 +48,7 @@ def recorded_plan(entry: Entry) -> Plan:
     """The plan of a recorded release, as it was."""
     with suppress(AttrprivError, KeyError, IndexError, TypeError):
         kept = {key: value for key, value in entry.details.items() if key != "types"}
-    return Plan.from_json({**kept, **{key: entry.plan[0][key] for key in _SHARED}})
+        return Plan.from_json({**kept, **{key: entry.plan[0][key] for key in _SHARED}})
     raise RefusedError(f"entry {entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
 
 
@@ -83,40 +88,81 @@ def read_document(path: Path) -> tuple[Entry, ...]:
     raise RefusedError(f"{name}: must be as attrpriv printed it. Got one that was changed. Print it again from the ledger.")
 
 
-def recheck(name: str, entries: Sequence[Entry]) -> int:
+@dataclass(frozen=True)
+class Rechecked:
+    """How many different certificates hold, of how many releases, and how many were planned again from their policy."""
+
+    certificates: int
+    releases: int
+    planned_again: int
+
+    def to_json(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
     """Prove everything recorded once more, with no data: each certificate, what it covers, and the rule for all entries.
 
-    Returns the number of certificates; `CertificateError` names the first entry that is not proved.
+    Releases that may follow one another are also planned again from the policy that the record states. `CertificateError` names
+    the first entry that is not proved.
     """
     proved: set[str] = set()
-    answered: set[str | None] = set()
+    answered: set[str] = set()
     types: dict[str, str] = {}
+    compared = 0
     for number, entry in enumerate(entries):
         failure: AttrprivError
         try:
             account = decide_again(name, entry, Replayed(entries, number))
-            _require(account == entry.account and (entry.question is None or entry.question not in answered))
-            answered.add(entry.question)
+            asking = {min(query.alike) for text in _asked(entry) for query in parse_queries(text)}
+            _require(account == entry.account and not asking & answered)
+            answered |= asking
             _prove(entry, proved)
-            _plan_again(entry, Known.of(Replayed(entries, number)), types)
+            compared += _plan_again(entry, Known.of(Replayed(entries, number)), types)
             continue
         except AttrprivError as error:
             failure = error
         except (KeyError, IndexError, TypeError, AttributeError):
             failure = CertificateError("must hold its plan and certificate. Got something else.")
         raise CertificateError(f"{name}: entry {entry.number}: {failure}")
-    return len(proved)
+    return Rechecked(len(proved), sum(entry.kind == "release" for entry in entries), compared)
 
 
-def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> None:
+def _asked(entry: Entry) -> list[str]:
+    return [one["query"] for one in entry.plan] if entry.kind in SPENDS and entry.details is not None else []
+
+
+def _public_answers(plan: Plan) -> list[float]:
+    """What a plan tells that reads no row."""
+    if plan.tally is not None:
+        told = plan.tallied([0] * len(plan.tally.cells), [0] * len(plan.tally.categories))
+        return [value for values in told for value in values]
+    return list(plan.answers([Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)))
+
+
+def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
     """A release must have what the policy in force asks for, planned again on top of everything before it."""
-    told = entry.details.get("types") if isinstance(entry.details, Mapping) else None
     stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
-    if entry.kind != "release" or told is None or stated is None:
-        return  # a view, or a version that did not keep what this needs
-    types.update(told)
+    if entry.kind != "release" or stated is None:
+        return False  # a view, or a version that did not keep its policy
+    types.update(entry.details["types"])
     earlier = None if before.certificate is None else before.certificate.evidence
-    require_asked_for(recorded_plan(entry), _policy(canonical_json(stated)), types, earlier)
+    plan = recorded_plan(entry)
+    _require_public(entry, plan)
+    return require_asked_for(plan, _policy(canonical_json(stated)), types, earlier)
+
+
+def _require_public(entry: Entry, plan: Plan) -> None:
+    """What is public must be as it is: the number of rows, and answers for which no row is read."""
+    told = {answer["query"]: answer for answer in entry.answers}
+    for query in plan.queries:
+        _require(not query.whole_table or told[query.text]["value"] == plan.n)
+    if isinstance(plan.certificate.evidence, ConstantEvidence):
+        _require([value for one in entry.answers for value in _values(one)] == _public_answers(plan))
+
+
+def _values(answer: Mapping[str, Any]) -> list[float]:
+    return [one["value"] for one in answer.get("groups", [answer])]
 
 
 @lru_cache(maxsize=4)
@@ -139,8 +185,14 @@ def _prove(entry: Entry, proved: set[str]) -> None:
     if entry.kind in SPENDS and entry.details is not None:
         plan = recorded_plan(entry)
         plan.verify()
-        noise = [(query.text, plan.n, plan.noise_of(query).to_json()) for query in plan.queries]
-        _require(noise == [(one["query"], one["n"], one["noise"]) for one in entry.plan])
+        made = json.loads(canonical_json(plan.entries(chosen=True)))
+        _require(len(made) == len(entry.plan) and all(_agree(one, told) for one, told in zip(made, entry.plan, strict=True)))
+        _require(all(set(one) <= _ANSWER for told in entry.answers for one in (told, *told.get("groups", ()))))
+
+
+def _agree(made: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
+    """Whether the plan says what its entry says; an earlier version may have said less."""
+    return set(told) <= set(made) and all(made[key] == value for key, value in told.items())
 
 
 def _covers_view(entry: Entry) -> bool:

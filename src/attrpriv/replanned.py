@@ -13,33 +13,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrpriv.assumptions.fit_risk import fit_charge
 from attrpriv.errors import AttrprivError, CertificateError
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.registry import CONTINUES
 from attrpriv.policy import Policy
 
+_COMPARED = (GaussianEvidence, SequenceEvidence, QuiltEvidence, ChainEvidence, CountSequenceEvidence)
 # Two machines may differ in the last digits of a plan.
 _CLOSE = 1e-6
 
 
 def require_asked_for(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> bool:
     """Whether the release was compared; `CertificateError` where its policy asks for more than was drawn."""
-    if recorded.mechanism not in CONTINUES or recorded.subset is not None:
+    if not recorded.delta <= fit_charge(policy.assume, policy.delta).promised * (1 + _CLOSE):
+        raise CertificateError("must promise what its policy asks for. Got less.")
+    if not isinstance(recorded.certificate.evidence, _COMPARED):
         return False
     again = _planned_again(recorded, policy, types, earlier)
     if again is None:
         raise CertificateError("must be what its policy plans for these queries. Got something else.")
     drawn = _drawn(again.certificate.evidence, recorded.certificate.evidence)
-    if drawn is None:
-        return False
+    budget = (recorded.epsilon, recorded.delta)
     enough = drawn.delta(recorded.epsilon) <= recorded.delta * (1 + _CLOSE)
+    told = recorded.certificate.left(*budget) <= again.certificate.model_copy(update={"evidence": drawn}).left(*budget) + _CLOSE
     scales = [(recorded.noise_of(query).scale, again.noise_of(query).scale) for query in recorded.queries]
     # The worst case that a certificate names was found for its own noise; with hardly less it is no other.
-    if not enough or (isinstance(drawn, GaussianEvidence) and any(mine < asked * (1 - _CLOSE) for mine, asked in scales)):
-        raise CertificateError("must have the noise that its policy asks for. Got less.")
+    less = isinstance(drawn, GaussianEvidence) and any(mine < asked * (1 - _CLOSE) for mine, asked in scales)
+    if less or not (enough and told):
+        raise CertificateError("must have the noise that its policy asks for, and say what it costs. Got less.")
     return True
 
 
@@ -55,21 +59,26 @@ def _planned_again(recorded: Plan, policy: Policy, types: Mapping[str, str], ear
 
 
 def _drawn(again: Any, recorded: Any) -> Any:
-    """The new evidence with what was drawn in its place; None for a kind that is not compared."""
+    """The new evidence with what was drawn in its place."""
     if type(again) is not type(recorded):
         raise CertificateError("must be proved as its policy is. Got a proof of another kind.")
     if isinstance(recorded, GaussianEvidence):
         return again.model_copy(update={"independent": recorded.independent, "factor": recorded.factor})
-    if isinstance(recorded, SequenceEvidence):
-        return again.model_copy(update={"steps": recorded.steps})
+    if isinstance(recorded, SequenceEvidence):  # what was taken back follows the recorded slopes, and may not suffice
+        return again.model_copy(update={"steps": _steps(again.steps, recorded.steps), "slopes": recorded.slopes})
     if isinstance(recorded, QuiltEvidence):
         return again.model_copy(update={"terms": _scaled(again.terms, recorded.terms)})
     if isinstance(recorded, ChainEvidence):
         return again.model_copy(update={"scale": recorded.scale})
-    if isinstance(recorded, CountSequenceEvidence):
-        now = again.now if recorded.now is None else again.now and again.now.model_copy(update={"rate": recorded.now.rate})
-        return again.model_copy(update={"now": now, "terms": _scaled(again.terms, recorded.terms)})
-    return None
+    now = again.now if recorded.now is None else again.now and again.now.model_copy(update={"rate": recorded.now.rate})
+    return again.model_copy(update={"now": now, "terms": _scaled(again.terms, recorded.terms)})
+
+
+def _steps(again: Any, recorded: Any) -> Any:
+    if [step.column for step in again] != [step.column for step in recorded]:
+        raise CertificateError("must be about what its policy plans. Got something else.")
+    drawn = [{"noise": old.noise, "reach": old.reach} for old in recorded]
+    return tuple(new.model_copy(update=one) for new, one in zip(again, drawn, strict=True))
 
 
 def _scaled(again: Any, recorded: Any) -> Any:

@@ -20,6 +20,7 @@ from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
 from attrpriv.accounting.standing import Candidate, Known, StaleError, spent
+from attrpriv.accounting.storage import changed
 from attrpriv.asked import Asked, require_answered
 from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
 from attrpriv.engines.moments import require_other_table
@@ -138,6 +139,7 @@ class Session:
         self._require_same_process()
         ledger = self._require_ledger()
         _require_known(mechanism)
+        overtaken = False
         for _ in range(_TRIES):
             asked = self._look(queries)
             if not asked.new:
@@ -147,7 +149,10 @@ class Session:
             outcome = self._answer(ledger, plan, asked)
             if isinstance(outcome, Release):
                 return asked.with_told(outcome)
-            if not isinstance(outcome, StaleError):
+            if isinstance(outcome, AnsweredError) and overtaken:
+                raise changed(ledger.name)  # the index of answers lacks one that the chain has
+            overtaken = isinstance(outcome, AnsweredError)
+            if not isinstance(outcome, StaleError | AnsweredError):
                 raise outcome
         raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
 
@@ -276,8 +281,6 @@ class Session:
                 allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
             )
             return Release(plan, answers, entry)
-        except AnsweredError:  # another process was faster; what was drawn here is forgotten
-            return StaleError("the question was answered meanwhile.")
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
@@ -289,7 +292,8 @@ class Session:
 
     def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
         on = asked.known.standing.joint
-        return Candidate(kind, plan.policy_digest, self.policy.stated, self._table_name(), plan.n, plan.certificate, on)
+        asking = tuple(text for query in plan.queries for text in query.alike)
+        return Candidate(kind, plan.policy_digest, self.policy.stated, self._table_name(), plan.n, plan.certificate, on, asking)
 
     def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""

@@ -120,6 +120,7 @@ class Candidate:
     n: int
     certificate: Certificate
     planned_on: int | None = None
+    queries: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, entry: Entry, history: History) -> Candidate:
@@ -144,6 +145,8 @@ class Candidate:
         known = Known.of(history)
         if known.standing.view:
             raise mixed(name, "a view", "a release with noise")
+        if any(history.answering(query) is not None for query in self.queries):
+            raise StaleError(f"{name}: one of these was answered since this was planned. Try again.")
         self._require_table(name, known.standing)
         after = self._joined(name, history, known, self._under_policy(name, history, known))
         account = after.to_json()

@@ -9,7 +9,8 @@ The class Theta is a box around the stated moments:
 | slope | each regression slope of a query column on a sensitive column, by this share of itself |
 | correlation | (instead of slope) each correlation, by this much |
 
-With `slope`, a correlation among query columns or among sensitive columns may move as far as such a slope and the sds allow.
+With `slope`, a correlation among query columns or among sensitive columns may move as far as such a slope and the sds allow; of
+a column that is both, the slope on each other sensitive column is bounded as any query column's is.
 
 `tolerance` has no default: zero is allowed, and said. What must never change: `Gaussian` is only moments and their box; the
 worst case over the box is in `worst_case`.

@@ -10,7 +10,7 @@ from attrpriv.accounting.chain import Entry
 from attrpriv.accounting.ledger import Verified, verified
 from attrpriv.cli import render
 from attrpriv.errors import UsageError
-from attrpriv.record import budget, document, read_document
+from attrpriv.record import Rechecked, budget, document, read_document
 from attrpriv.record import recheck as prove_again
 from attrpriv.session import Session
 
@@ -21,7 +21,7 @@ class Recorded:
 
     entries: tuple[Entry, ...]
     verified: Verified | None
-    certificates: int | None
+    rechecked: Rechecked | None
 
     @classmethod
     def read(cls, path: Path, *, verify: bool, head: str | None, recheck: bool) -> Self:
@@ -37,16 +37,16 @@ class Recorded:
         return cls(entries, shown, prove_again(name, entries) if recheck else None)
 
     def to_json(self) -> dict[str, Any]:
-        if self.verified is None and self.certificates is None:
+        if self.verified is None and self.rechecked is None:
             return document(self.entries)
         told: dict[str, Any] = {"schema_version": 1, "entries": len(self.entries)}
         if self.verified is not None:
             told["verified"] = self.verified.to_json()
-        return told if self.certificates is None else {**told, "rechecked": {"certificates": self.certificates}}
+        return told if self.rechecked is None else {**told, "rechecked": self.rechecked.to_json()}
 
 
 def show(found: Recorded) -> None:
-    if found.verified is None and found.certificates is None:
+    if found.verified is None and found.rechecked is None:
         render.show_ledger(found.entries, budget(found.entries))
         return
     shown = render.console()
@@ -55,9 +55,11 @@ def show(found: Recorded) -> None:
         shown.print(f"[green]ok[/green] {count}, each as it was written and linked to the one before.")
         for line in _end(found.verified):
             shown.print(line)
-    if found.certificates is not None:
-        proofs = f"{found.certificates:,} different certificate{'' if found.certificates == 1 else 's'}"
+    if found.rechecked is not None:
+        proofs = f"{found.rechecked.certificates:,} different certificate{'' if found.rechecked.certificates == 1 else 's'}"
         shown.print(f"[green]ok[/green] {count}: {proofs} and the rule for all of them hold. No data was read.")
+        again = f"{found.rechecked.planned_again:,} of {found.rechecked.releases:,}"
+        shown.print(f"planned again from the stated policy, and found to have the noise it asks for: {again} releases.")
 
 
 def _end(told: Verified) -> list[str]:

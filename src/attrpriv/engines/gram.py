@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import Any
 
-from attrpriv.engines.gram_batches import gram_of_batches
-from attrpriv.engines.grid import Grid, is_missing, steps, whole
+from attrpriv.engines.gram_batches import MOST_STEPS, gram_of_batches
+from attrpriv.engines.grid import Grid, is_missing, scaled, steps, very_float, whole
 from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import ENGINE_FAILED, check_columns
 from attrpriv.engines.tables import Source, quietly, shown_name
@@ -44,10 +44,9 @@ TOO_WIDE = (
     "Read fewer columns, or give the table as a Parquet file or a DuckDB table."
 )
 
-# From here on one aggregate for each pair takes longer than to stream the columns and multiply them here (bench/gram.py).
+# Where each pair of columns is an aggregate of its own.
 _WIDE = 40
 # A product of two numbers below 2^44 is below 2^88, and 2^38 of them below 10^38, the largest decimal.
-_MOST_STEPS = 2**44
 _MOST_ROWS = 2**38
 
 
@@ -65,7 +64,7 @@ class GramRead:
         whole = self.step > 0 and math.frexp(self.step)[0] == 0.5
         if not (whole and 1e-290 < self.step < 1e290 and math.isfinite(self.centre)):
             raise DataError(f"read: {shown_name(self.column)} needs a finite centre and a step that is a power of two.")
-        if self.fill is not None and not abs(self.filled) < _MOST_STEPS:
+        if self.fill is not None and not abs(self.filled) < MOST_STEPS:
             raise DataError(
                 f"missing: the value for {shown_name(self.column)} must be finite and near its mean. Got {self.fill}."
             )
@@ -104,12 +103,11 @@ def gram(source: Source, reads: Sequence[GramRead]) -> Gram:
 
 def _gram(source: Source, reads: Sequence[GramRead]) -> Gram | str:
     """The one query. Exceptions are the engine's; a text says that some value cannot be used."""
-    values = [_steps(source, read) for read in reads]
-    wide = len(reads) > _WIDE
-    if wide:
+    if source.engine.name == "duckdb":
+        values = [_scaled(source, read) for read in reads]
         found = waited(source.engine, lambda: gram_of_batches(source, values), source.rows)
     else:
-        found = _gram_of_aggregates(source, values)
+        found = _gram_of_aggregates(source, [_steps(source, read) for read in reads])
     if found is None or not 0 < found[0] <= _MOST_ROWS:
         return "unusable"
     rows, sums, products = found
@@ -137,7 +135,15 @@ def _steps(source: Source, read: GramRead) -> Any:
     """Each value's steps, missing entries filled; NULL where a value cannot be used."""
     import ibis
 
-    value = steps(source, read.column, Grid(read.step, read.centre), most=float(_MOST_STEPS))
+    value = steps(source, read.column, Grid(read.step, read.centre), most=float(MOST_STEPS))
     if read.fill is None:
         return value
     return ibis.ifelse(is_missing(source, read.column), ibis.literal(int(read.filled), type="int64"), value)
+
+
+def _scaled(source: Source, read: GramRead) -> Any:
+    """Each value in steps, to be rounded, missing entries filled."""
+    import ibis
+
+    value = scaled(source, read.column, Grid(read.step, read.centre))
+    return value if read.fill is None else ibis.ifelse(is_missing(source, read.column), very_float(read.filled), value)

@@ -96,16 +96,22 @@ def steps(source: Source, column: str, grid: Grid, most: float = _MOST) -> Any:
     """Each value's whole number of steps; NULL where it is missing, or not below `most`."""
     import ibis
 
-    value = as_number(source, column).cast("float64")
-    moved = value if grid.centre == 0 else value - very_float(grid.centre)
-    times = very_float(1 / grid.step)
-    if source.engine.name == "duckdb":
-        whole = (moved * times).try_cast("int64")  # NULL where it does not fit, in one operation
-        return whole if most == _MOST else ibis.ifelse((whole < int(most)) & (whole > -int(most)), whole, ibis.null("int64"))
+    if source.engine.name == "duckdb" and most == _MOST:
+        return scaled(source, column, grid).try_cast("int64")  # NULL where it does not fit, in one operation
     # Elsewhere a product or a cast that does not fit may be an error, also in a branch that is not taken: it must go before.
-    reach = most * grid.step
+    moved, reach = _moved(source, column, grid), most * grid.step
     fits = ~is_missing(source, column) & (moved < very_float(reach)) & (moved >= very_float(-reach))
-    return (ibis.ifelse(fits, moved, ibis.null("float64")) * times).round().cast("int64")
+    return (ibis.ifelse(fits, moved, ibis.null("float64")) * very_float(1 / grid.step)).round().cast("int64")
+
+
+def scaled(source: Source, column: str, grid: Grid) -> Any:
+    """Each value in steps, not rounded; where a product that does not fit is infinite, not an error, as on DuckDB."""
+    return _moved(source, column, grid) * very_float(1 / grid.step)
+
+
+def _moved(source: Source, column: str, grid: Grid) -> Any:
+    value = as_number(source, column).cast("float64")
+    return value if grid.centre == 0 else value - very_float(grid.centre)
 
 
 def whole_sum(source: Source, whole: Any, where: Any = None) -> Any:

@@ -227,8 +227,7 @@ class Plan(FrozenModel):
     def _weighed(self, noisy: Mapping[str, Fraction]) -> tuple[float, ...]:
         """The answers, from the released average of each column."""
         return tuple(
-            float(self.n) if query.key is None else float(noisy[query.key] * query.weight(self.n))
-            for query in self.queries
+            float(self.n) if query.key is None else float(noisy[query.key] * query.weight(self.n)) for query in self.queries
         )
 
     def _taken_back(self, clamp: Clamp, averages: Sequence[Fraction], read: Sequence[Fraction]) -> list[Fraction]:

@@ -128,7 +128,7 @@ def _fraction(column: str, value: int | float | str) -> Fraction:
 def _require_reach(problem: Problem, column: str, values: Sequence[int | float | str]) -> None:
     """Rows are clipped to the bounds first: these must lie within the cells, and move no row from one cell to another.
 
-    The stated law is that of the entries, for events and sums alike. A bound inside it would put the entries beyond it elsewhere.
+    The stated law is that of the entries, for events and sums alike. A bound inside it would put entries beyond it elsewhere.
     """
     if column not in problem.bounds:
         return
@@ -141,8 +141,8 @@ def _require_reach(problem: Problem, column: str, values: Sequence[int | float |
     cut = [not low < edge <= high for edge in edges[1:-1]] if column in problem.bins else [not low <= v <= high for v in edges]
     if any(cut):
         raise QueryError(
-            f"bounds: those of {column} must not cut off what the assumption lists. Got [{low:g}, {high:g}]: clipped rows would "
-            "not have the stated law. Widen the bounds, or leave them out."
+            f"bounds: those of {column} must not cut off what the assumption lists. Got [{low:g}, {high:g}]: clipped rows "
+            "would not have the stated law. Widen the bounds, or leave them out."
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -123,6 +123,13 @@ class Query:
     def linear(self) -> LinearForm | None:
         """The combination of columns that an average or a sum is of; None of any other statistic."""
         return self.arguments[0].linear if self.kind in ("avg", "sum") else None
+
+    @property
+    def alike(self) -> tuple[str, ...]:
+        """The texts of all queries that one answer tells, this one first: over all rows, a sum is n times an average."""
+        if not self.plain or self.kind not in ("avg", "sum"):
+            return (self.text,)
+        return self.text, replace(self, kind="sum" if self.kind == "avg" else "avg").text
 
     @property
     def plain(self) -> bool:

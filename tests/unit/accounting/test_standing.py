@@ -75,7 +75,7 @@ def test_what_the_account_says(ledger: Ledger) -> None:
     known = ledger.look(Known.of)
     assert (known.certificate, known.stated) == (SECOND.certificate, POLICY.stated)
     assert known.left(1.0, 1e-6) == SECOND.certificate.left(1.0, 1e-6)
-    assert recheck("record", ledger.entries()) == 2
+    assert recheck("record", ledger.entries()).certificates == 2
 
 
 def test_an_empty_ledger(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ TAMPERED: dict[str, tuple[int, dict[int, Callable[[dict[str, Any]], object]]]] =
 def test_recheck_finds_what_was_rewritten(name: str, ledger: Ledger) -> None:
     number, changes = TAMPERED[name]
     entries = entries_of(ledger)
-    assert recheck("record", rewritten(entries, {})) == 2
+    assert recheck("record", rewritten(entries, {})).certificates == 2
     with pytest.raises(CertificateError, match=rf"^record: entry {number}: "):
         recheck("record", rewritten(entries, changes))
 

@@ -96,11 +96,14 @@ def test_the_record_is_checked_without_ledger_and_table(here: Path) -> None:
     for name in ("students.ledger", "students.parquet", "students.yaml"):
         (here / name).unlink()
     said = Said("ledger", "record.json", "--recheck")
-    assert said.out == "ok 1 entry: 1 different certificate and the rule for all of them hold. No data was read.\n"
+    assert said.out.splitlines() == [
+        "ok 1 entry: 1 different certificate and the rule for all of them hold. No data was read.",
+        "planned again from the stated policy, and found to have the noise it asks for: 1 of 1 releases.",
+    ]
     head = json.loads((here / "record.json").read_text())["head"]
     told = Said("ledger", "record.json", "--verify", "--head", head, "--recheck", "--json").json
     assert told["verified"]["kept"] == 1
-    assert told["rechecked"] == {"certificates": 1}
+    assert told["rechecked"] == {"certificates": 1, "releases": 1, "planned_again": 1}
 
 
 CHANGED: dict[str, Callable[[Any], object]] = {
@@ -168,7 +171,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], object]] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_a_record_that_proves_nothing_is_found(name: str, here: Path) -> None:
     Said("release", "students.yaml", "--mechanism", "gaussian")
-    assert recheck("record", forged(here, lambda told: None)) == 1
+    assert recheck("record", forged(here, lambda told: None)).certificates == 1
     with pytest.raises(CertificateError, match=r"^record: entry 1: "):
         recheck("record", forged(here, FORGED[name]))
 
@@ -191,7 +194,7 @@ def test_a_record_of_two_answers_to_one_question_or_of_a_wrong_account_is_found(
     (first,) = Ledger(here / "students.ledger").entries()
     said = {key: value for key, value in first.to_json().items() if key not in ("number", "previous", "digest", "account")}
     monkeypatch.setattr(record, "decide_again", lambda name, entry, history: first.account)
-    assert recheck("record", (first,)) == 1
+    assert recheck("record", (first,)).certificates == 1
     with pytest.raises(CertificateError, match="entry 2: must promise"):
         recheck("record", (first, chain.next_entry(chain.contents(**said), first.account, first)))
     for account in (None, {**first.account, "individuals": -1.0}, {**first.account, "joint": None}):

@@ -1,0 +1,86 @@
+"""Two sessions on one ledger, one of which releases while the other reads the table: one question has one answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import attrpriv as ap
+import attrpriv.session as at_work
+from attrpriv.accounting.ledger import Ledger
+from attrpriv.record import recheck
+from tests.unit.session.sequences import made, session
+
+POLICY = made(assume={**made().assume[0].to_json(), "mean": {"income": 60_000, "weight": 150, "height": 66}, "tolerance": 0})
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, place: Path, other: tuple[Any, ...], policy: ap.Policy = POLICY) -> None:
+    """While the next release reads its table, another session releases."""
+    read = at_work.averages
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        monkeypatch.setattr(at_work, "averages", read)
+        with session(place, policy) as second:
+            second.release(*other, spend=0.5)
+        return read(*arguments, **named)
+
+    monkeypatch.setattr(at_work, "averages", late)
+
+
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [
+        ((["avg(weight)", "avg(height)"], "gaussian"), ("avg(weight)", "constant")),
+        ((["avg(weight)", "avg(height)"], "constant"), ("avg(weight)", "gaussian")),
+        (("sum(weight)", "gaussian"), ("avg(weight)", "constant")),
+        (("sum(weight)", "gaussian"), ("avg(weight)", "gaussian")),
+    ],
+    ids=["a constant meanwhile", "noise meanwhile", "the average as a constant", "the average with noise"],
+)
+def test_what_was_answered_meanwhile_is_told(
+    first: tuple[Any, ...], other: tuple[Any, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "x.ledger"
+    overtake(monkeypatch, place, other)
+    with session(place, POLICY) as opened:
+        released = opened.release(*first, spend=0.5)
+        weight = opened.release("avg(weight)").value
+        share = 500 if first[0] == "sum(weight)" else 1
+        assert released.answers[0].values[0].value == pytest.approx(share * weight, rel=1e-15)
+        told = [one["query"] for entry in opened.recorded() for one in entry.answers]
+        assert sorted(told) == sorted(set(told))
+        assert {"avg(weight)", "sum(weight)"} - set(told)  # only one of them was ever drawn
+        recheck("record", opened.recorded())
+
+
+def test_a_policy_is_never_in_force_without_its_proof(tmp_path: Path) -> None:
+    """Earlier answers exceed the tighter policy: neither noise nor a constant states it."""
+    place = tmp_path / "x.ledger"
+    with session(place, POLICY) as opened:
+        opened.release("avg(weight)", "gaussian", spend=0.9)
+    tighter = POLICY.model_copy(update={"epsilon": 0.01, "delta": 1e-12})
+    with session(place, tighter) as opened:
+        with pytest.raises(ap.RefusedError):
+            opened.release("avg(height)", "gaussian", spend=0.5)
+        opened.release("avg(height)", "constant", spend=0.5)
+        opened.release("count(*)")
+    with session(place, POLICY) as opened:
+        assert [entry.account["policy"] for entry in opened.recorded()] == [1, 1, 1]
+        opened.release("avg(sat)", "gaussian", spend=0.5)  # under the policy that is still in force
+        recheck("record", opened.recorded())
+
+
+def test_an_index_that_lost_an_answer_is_noticed(tmp_path: Path) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    place = tmp_path / "x.ledger"
+    with session(place, POLICY) as opened:
+        opened.release("avg(weight)", "gaussian", spend=0.5)
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("DELETE FROM answered")
+    with session(place, POLICY) as opened, pytest.raises(ap.RefusedError):
+        opened.release("avg(weight)", "gaussian", spend=0.5)
+    assert len(Ledger(place).entries()) == 1
