@@ -70,10 +70,10 @@ def policy(columns: int) -> ap.Policy:
     )
 
 
-def release(path: Path, columns: int, ledger: Path) -> None:
+def release(path: Path, columns: int, ledger: Path, mechanism: str = "auto") -> None:
     """As a user calls it: every mechanism is compared, which takes a time that does not depend on the number of rows."""
     with ap.Session(path, policy(columns), ledger=ledger) as session:
-        session.release()
+        session.release(mechanism=mechanism)
 
 
 def plan(path: Path, columns: int) -> None:
@@ -88,8 +88,16 @@ def one_pass(path: Path, columns: int) -> None:
     scan(open_table(path), [ColumnRead(f"c{k}", grid=grids.get(f"c{k}")) for k in range(columns)])
 
 
-def bare(path: Path, columns: int, first: int = 0) -> None:
+def products(path: Path, columns: int) -> None:
+    """The pass of all columns that takes sums of products, too."""
+    gram(open_table(path), [GramRead(f"c{k}", 60_000.0, 2.0**-16) for k in range(columns)])
+
+
+def bare(path: Path, columns: int, first: int = 0, *, ahead: bool = True) -> None:
+    """As DuckDB is, or without fetching ahead, as here."""
     connection = duckdb.connect()
+    if not ahead:
+        connection.execute("SET disable_parquet_prefetching = true")
     wanted = ", ".join(f"avg(c{k})" for k in range(first, columns))
     connection.execute(f"SELECT count(*), {wanted} FROM read_parquet(?)", [str(path)]).fetchall()
     connection.close()
@@ -139,16 +147,22 @@ def compare(place: Path, rows: int, columns: int, runs: int) -> None:
     path = place / "table.parquet"
     write_table(path, rows, columns)
     print(f"{rows:,} rows, {columns} columns, {path.stat().st_size / 1e6:.0f} MB of Parquet")
-    whole, planned, alone, scanned, all_alone = least(
+    whole, gaussian, planned, alone, scanned, multiplied, all_alone, not_ahead = least(
         runs,
         lambda run: release(path, columns, place / f"{columns}-{run}.ledger"),
+        lambda run: release(path, columns, place / f"{columns}-{run}-gaussian.ledger", "gaussian"),
         lambda run: plan(path, columns),
         lambda run: bare(path, columns, 1),
         lambda run: one_pass(path, columns),
+        lambda run: products(path, columns),
         lambda run: bare(path, columns),
+        lambda run: bare(path, columns, ahead=False),
     )
     print(f"  one pass        {scanned.against(all_alone)}")
-    print(f"  Session.release {whole.against(alone)}; {planned.clock:.3f} s of it is the plan")
+    print(f"    fetching ahead in neither: by processor time {scanned.processors / not_ahead.processors:.2f}")
+    print(f"  with products   {multiplied.against(all_alone)}")
+    print(f"  gaussian        {gaussian.against(alone)}; {planned.clock:.3f} s of it is the plan")
+    print(f"  auto            {whole.against(all_alone)}")
     print(f"  peak memory     {peak_memory(path, columns, place / f'{columns}-memory.ledger'):.0f} MiB")
     path.unlink()
 

@@ -17,6 +17,7 @@ from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Known
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
+from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
@@ -43,8 +44,9 @@ class Asked:
 
     @property
     def new(self) -> tuple[Query, ...]:
-        """What was not answered before."""
-        return tuple(query for query in self.queries if query not in self.told)
+        """What was not answered before; the number of rows, which is public, only where nothing else is asked."""
+        found = tuple(query for query in self.queries if query not in self.told)
+        return () if self.told and all(query.whole_table for query in found) else found
 
     def share(self, spend: float | None, *, must_say: bool) -> float:
         """The share of what is left that may be spent on what is new: as it was said, or fair to what the policy lists."""
@@ -75,14 +77,20 @@ class Asked:
         earlier = None if self.known.certificate is None else self.known.certificate.evidence
         return problem.model_copy(update={"spend": spend, "earlier": earlier, "individuals": rows})
 
-    def note(self, plan: Plan | None, policy: Policy) -> str | None:
+    def note(self, plan: Plan | None, policy: Policy, spend: float | None = None) -> str | None:
         """What the ledger means for this call, in a line; None where there is nothing to say."""
         if self.known.standing.view:
             return "the ledger holds a view of this table: queries are answered from it."
         if not self.new:
-            return "the ledger holds these answers: they are told again, at no cost."
+            return (
+                "the ledger holds these answers: they are told again as they are, at no cost. This plan is for a first release."
+            )
+        unsaid = " It is not listed under release, so a release must say its share (--spend)." if self._unsaid(spend) else ""
         if self.head is None and (plan is None or plan.spend == 1):
-            return None
+            return unsaid.strip() or None
+        return self._budget(plan, policy) + unsaid
+
+    def _budget(self, plan: Plan | None, policy: Policy) -> str:
         left = self.known.left(policy.epsilon, policy.delta)
         held = f"{left:.0%} of the table's budget is left"
         if plan is None or plan.view is not None:
@@ -90,7 +98,17 @@ class Asked:
         if plan.mechanism == "constant":
             return f"{held}; this release reads no row and costs nothing."
         after = plan.certificate.left(policy.epsilon, policy.delta)
+        if self.known.policy_digest not in (None, policy.digest):
+            return f"{held} under the policy in force; under this one, this release would leave {after:.0%} of it."
         return f"{held}; this release would spend {plan.spend:.0%} of that and leave {after:.0%}."
+
+    def _unsaid(self, spend: float | None) -> bool:
+        """Whether a release would have to say its share."""
+        try:
+            self.share(spend, must_say=True)
+        except UsageError:
+            return True
+        return False
 
     def again(self) -> Release:
         """Everything that is asked was answered before: as it was recorded."""
@@ -108,7 +126,12 @@ class Asked:
         return {query: recorded_plan(entry) for query, entry in self.told.items()}
 
     def _recorded(self) -> tuple[Answer, ...]:
-        return tuple(_recorded_answer(self.told[query], query) for query in self.queries if query in self.told)
+        rows = self.known.standing.n
+        public = {
+            query: Answer(query, (Value(rows, Spread("none", 0.0)),)) for query in self.queries if query.whole_table and rows
+        }
+        found = {query: _recorded_answer(entry, query) for query, entry in self.told.items()}
+        return tuple({**public, **found}[query] for query in self.queries if query in found or query in public)
 
 
 def _nothing(policy: Policy, queries: tuple[Query, ...]) -> Asked:

@@ -38,6 +38,8 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     counted = any(query.kind == "count" for query in plan.queries)
     if not counted and all(part.centre is not None for part in plan.columns):
         return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
+    if plan.subset is not None and plan.read_columns:  # these are over all rows
+        raise CertificateError("plan: averages over a subset are made of no others. Nothing was released.")
     where = None if plan.subset is None else parse_condition(plan.subset.where)
     reads = [replace(read, where=where) for part in plan.columns for read in column_reads(part)]
     reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]

@@ -63,6 +63,16 @@ class Release:
     recorded_head: str | None = None
     earlier: Mapping[Query, Plan] = field(default_factory=dict, repr=False)
 
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans that the answers rest on, each once, the latest last."""
+        found: list[Plan] = []
+        for answer in self.answers:
+            plan = self.plan_of(answer.query)
+            if answer.query in plan.queries and plan not in found:
+                found.append(plan)
+        return tuple(found) or (self.plan,)
+
     def plan_of(self, query: Query) -> Plan:
         """The plan that an answer was released by: what was answered earlier keeps its own."""
         return self.earlier.get(query, self.plan)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
-from attrpriv.accounting.standing import Candidate, Known, StaleError, spent
+from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
 from attrpriv.accounting.storage import changed
 from attrpriv.asked import Asked, require_answered
 from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
@@ -28,7 +28,7 @@ from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
-from attrpriv.framework.places import is_url, ledger_beside, table_name
+from attrpriv.framework.places import declared_name, is_url, ledger_beside, table_name
 from attrpriv.ledger_record import LedgerRecord
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
 from attrpriv.mechanisms import plan as plan_problem
@@ -190,12 +190,8 @@ class Session:
             None if self._ledger_place is None else self._require_ledger(), self.policy, self._read_queries(queries)
         )
         require_answered(asked.told)
-        was, now = asked.known.standing.n, self._public_facts()[0]
-        if was is not None and was != now:
-            raise RefusedError(
-                f"{self.ledger_name}: belongs to a table of {was} rows. Got one of {now}. A table that changed is not covered "
-                "by what was planned before; keep a ledger of its own for another table."
-            )
+        if self._ledger_place is not None:
+            require_same_table(self.ledger_name, asked.known.standing, self._declared(), self._public_facts()[0])
         return asked
 
     def _problem(self, asked: Asked, spend: float | None, *, must_say: bool) -> Problem:
@@ -223,9 +219,9 @@ class Session:
             raise mixed(self.ledger_name, "a release with noise", "a view of the same table")
         return self._problem(asked, spend, must_say=mechanism != "subsample"), mechanism
 
-    def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None) -> str | None:
+    def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None, spend: float | None = None) -> str | None:
         """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
-        return self._look(queries).note(plan, self.policy)
+        return self._look(queries).note(plan, self.policy, spend)
 
     @property
     def left(self) -> float:
@@ -293,7 +289,7 @@ class Session:
     def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
         on = asked.known.standing.joint
         asking = tuple(text for query in plan.queries for text in query.alike)
-        return Candidate(kind, plan.policy_digest, self.policy.stated, self._table_name(), plan.n, plan.certificate, on, asking)
+        return Candidate(kind, plan.policy_digest, self.policy.stated, self._declared(), plan.n, plan.certificate, on, asking)
 
     def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""
@@ -376,6 +372,11 @@ class Session:
         """The table's declared name, which names its ledger in a database."""
         named = self._data if isinstance(self._data, str | Path) else self.policy.data
         return None if named is None else table_name(named)
+
+    def _declared(self) -> str | None:
+        """The table that the ledger belongs to; a table in memory is what the policy says it is, or nameless."""
+        named = self._data if isinstance(self._data, str | Path) else self.policy.data
+        return None if named is None else declared_name(named)
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:

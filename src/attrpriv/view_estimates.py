@@ -161,7 +161,8 @@ def _quantiles(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, 
     hits = [[s.hits for s in cells] for cells in view_sums(view, query).groups.values()]
     whole = [weighted_hits(weights, counts) for counts in hits]
     level = query.level or 0.5
-    found = view_quantiles(view, query, weights, [[level * weight] for weight in whole])
+    # Weights are floats, and their sums round: what is reached up to that is reached.
+    found = view_quantiles(view, query, weights, [[level * weight * (1 - 1e-12)] for weight in whole])
     below = view_sums(view, query, [None if one is None else AtMost(one[0]) for one in found]).groups.values()
     errors = [
         _error(plan, cells, shares, level) / weight if weight else 0.0 for cells, weight in zip(below, whole, strict=True)

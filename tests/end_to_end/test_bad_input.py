@@ -188,7 +188,7 @@ BAD: dict[str, Bad] = {
         policy(), ("mechanism: must be auto or one of ", "Got 'magic'."), ("release",), more=("--mechanism", "magic")
     ),
     "no query": Bad(policy(release=[]), ("query: there must be one", "Got none."), ("plan", "release")),
-    "unknown statistic": Bad(policy(), ("query: must be avg(column)", "Got 'MEDIAN(weight)'"), more=("median(weight)",)),
+    "unknown statistic": Bad(policy(), ("query: must be avg(column)", "Got 'MODE(weight)'"), more=("mode(weight)",)),
     "no such version": Bad(policy(attrpriv=2), ("attrpriv: ", "Got 2.")),
     "column in no assumption": Bad(
         policy(assume=assume(sd={"income": 1}, correlation={}), release=["avg(weight)"]),

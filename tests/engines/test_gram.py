@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import traceback
@@ -10,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pyarrow as pa
 import pytest
 
@@ -115,13 +117,15 @@ def test_a_value_that_cannot_be_used_is_announced_with_a_fixed_text(label: str) 
     assert not any(planted in told for planted in ("4711.25", "4712.25", "e+300"))
 
 
-def test_an_engine_that_fails_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(self: Source, aggregate: object) -> dict[str, Any]:
+@pytest.mark.parametrize("engine", ["arrow", "polars, lazy"])
+def test_an_engine_that_fails_says_nothing(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> Any:
         raise RuntimeError("cell 4711.25")
 
     monkeypatch.setattr(Source, "run", failing)
+    monkeypatch.setattr(gram_batches, "_batches", failing)
     with pytest.raises(DataError) as caught:
-        gram(open_table(table()), READS[:1])
+        gram(open_table(ENGINES[engine](table(), tmp_path)), READS[:1])
     assert str(caught.value) == ENGINE_FAILED.format(columns="income")
     assert caught.value.__context__ is None
 
@@ -133,7 +137,8 @@ def test_an_engine_that_rounds_is_not_believed(answer: str) -> None:
     assert whole("-12.000") == -12
 
 
-def test_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_query_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On DuckDB whole releases are counted, by DuckDB itself (test_releases)."""
     runs: list[object] = []
     run = Source.run
 
@@ -142,8 +147,22 @@ def test_one_query(monkeypatch: pytest.MonkeyPatch) -> None:
         return run(self, aggregate)
 
     monkeypatch.setattr(Source, "run", counted)
-    gram(open_table(table()), READS)
+    gram(open_table(ENGINES["polars, lazy"](table(), tmp_path)), READS)
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("value", [1.0, None, INF])
+def test_a_connection_of_the_callers_is_left_as_it_was(value: float | None) -> None:
+    """Also where the pass ends at its first batch, with more to come."""
+    connection = ibis.duckdb.connect()
+    connection.con.register("given", pa.table({"x": [value] + [1.0] * 300_000}))
+    connection.raw_sql("CREATE TABLE people AS FROM given")
+    before = connection.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall()
+    reads = [GramRead("x", 0.0, 2.0**-10)]
+    with contextlib.nullcontext() if value == 1 else pytest.raises(DataError):
+        assert gram(open_table(connection.table("people")), reads).sums == (300_001 * 2**10,)
+    assert connection.raw_sql("SELECT current_setting('disabled_optimizers')").fetchall() == before
+    assert connection.raw_sql("SELECT count(*) FROM people").fetchall() == [(300_001,)]
 
 
 def test_the_numbers_stay_out_of_the_repr() -> None:
@@ -188,6 +207,7 @@ def wide(rows: int, extreme: int = LARGEST) -> Any:
 
 
 WIDE_READS = [GramRead(f"c{k}", 0.0, 1.0) for k in range(WIDE)]
+TWO = [GramRead("a", 0.0, 1.0), GramRead("b", 0.0, 1.0)]
 
 
 def test_many_columns_are_multiplied_in_batches_exactly(tmp_path: Path) -> None:
@@ -195,11 +215,23 @@ def test_many_columns_are_multiplied_in_batches_exactly(tmp_path: Path) -> None:
     assert gram(open_table(ENGINES["parquet"](data, tmp_path)), WIDE_READS) == plain(data, WIDE_READS)
 
 
-def test_the_parts_of_long_sums_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gram_batches, "_BLOCKS", 2)
+@pytest.mark.parametrize("width", [1, 2, 3, WIDE])
+@pytest.mark.parametrize("rows", [1, 16, 90])
+def test_many_batches_and_blocks_are_put_together(width: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 16 rows, two or three of them a batch, and their products one after the other or at once."""
     monkeypatch.setattr(gram_batches, "BLOCK", 16)
-    data = wide(90)
-    assert gram(open_table(data), WIDE_READS) == plain(data, WIDE_READS)
+    monkeypatch.setattr(gram_batches, "_LEAST_BLOCKS", 2)
+    monkeypatch.setattr(gram_batches, "_MOST_BLOCKS", 3)
+    monkeypatch.setattr(gram_batches, "_ENTRIES", 200)
+    data = wide(rows)
+    assert gram(open_table(data), WIDE_READS[:width]) == plain(data, WIDE_READS[:width])
+
+
+def test_blocks_of_full_size_at_the_ends_do_not_round() -> None:
+    """All products of halves at their largest, in two columns and more rows than a batch holds."""
+    rows, odd = 66_000, (2**22 - 1) * 2**22 + 2**21 - 1
+    found = gram(open_table(pa.table({"a": [float(odd)] * rows, "b": [float(-odd)] * rows})), TWO)
+    assert found == Gram(rows, (rows * odd, -rows * odd), ((rows * odd**2, -rows * odd**2), (-rows * odd**2, rows * odd**2)))
 
 
 def test_larger_blocks_would_round(monkeypatch: pytest.MonkeyPatch) -> None:

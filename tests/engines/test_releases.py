@@ -55,13 +55,14 @@ def test_the_same_policy_and_table_give_the_same_answer(engine: str, tmp_path: P
 # ------------------------------------------------------------------------------------------------------------- read once
 
 
-def test_a_release_is_one_query_of_the_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mechanism", ["gaussian", "calibrated_weights"])
+def test_a_release_is_one_query_of_the_table(mechanism: str, tmp_path: Path) -> None:
     """Counted by DuckDB itself."""
     with ap.Session(write_table(tmp_path), made(), ledger=tmp_path / "x.ledger") as session:
         session.plan()
         connection = session._open().engine.con
         connection.execute("CALL enable_logging('QueryLog')")
-        session.release()
+        session.release(mechanism=mechanism)
         connection.execute("CALL disable_logging()")
         logged = connection.execute("SELECT message FROM duckdb_logs WHERE type = 'QueryLog'").fetchall()
     queries = [text for (text,) in logged if "_logging" not in text]

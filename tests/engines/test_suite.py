@@ -119,6 +119,15 @@ def test_floats_are_the_same_to_the_last_digit_on_every_engine(engine: str, tmp_
 
 
 @every_engine()
+def test_a_half_of_a_step_goes_to_the_even_number_everywhere(engine: str, tmp_path: Path) -> None:
+    """One float in some thousands is half a step; away from zero, as some engines round, the sums would be 15 and 99."""
+    data = pa.table({"x": [0.5, 1.5, 2.5, -0.5, -1.5, 3.5, 7.5]})
+    source = open_table(ENGINES[engine](data, tmp_path))
+    assert scan(source, [ColumnRead("x", grid=Grid(1.0))]).sums == (Fraction(14),)
+    assert gram(source, [GramRead("x", 0.0, 1.0)]).products == ((92,),)
+
+
+@every_engine()
 def test_an_engine_that_adds_floats_itself(engine: str, tmp_path: Path) -> None:
     """Where a policy says nothing of a column's size."""
     (found,) = sums(engine, ["income"], [ColumnRead("income")], tmp_path)

@@ -64,6 +64,16 @@ class Standing:
         return {**kept, "individuals": self.individuals}
 
 
+def require_same_table(name: str, standing: Standing, table: str | None, n: int) -> None:
+    """A ledger belongs to one table: its name and its number of rows stay, as far as they are known."""
+    for key, was, now in (("table", standing.table, table), ("rows", standing.n, n)):
+        if None not in (was, now) and was != now:
+            raise RefusedError(
+                f"{name}: belongs to one table, and its {key} must stay as it was ({was}). Got {now}. What was released is not "
+                "about another table, nor about one that changed; another table needs a ledger of its own."
+            )
+
+
 @dataclass(frozen=True)
 class Known:
     """A standing with what it points to. `stated` is the policy in force, as JSON: None where no version kept it."""
@@ -147,7 +157,7 @@ class Candidate:
             raise mixed(name, "a view", "a release with noise")
         if any(history.answering(query) is not None for query in self.queries):
             raise StaleError(f"{name}: one of these was answered since this was planned. Try again.")
-        self._require_table(name, known.standing)
+        require_same_table(name, known.standing, self.table, self.n)
         after = self._joined(name, history, known, self._under_policy(name, history, known))
         account = after.to_json()
         return account if after.policy != len(history) + 1 else {**account, "stated": dict(self.stated or {})}
@@ -155,14 +165,6 @@ class Candidate:
     @property
     def _reads(self) -> bool:
         return not isinstance(self.certificate.evidence, ConstantEvidence)
-
-    def _require_table(self, name: str, standing: Standing) -> None:
-        for key, was, now in (("table", standing.table, self.table), ("rows", standing.n, self.n)):
-            if None not in (was, now) and was != now:
-                raise RefusedError(
-                    f"{name}: belongs to one table, and its {key} must stay as it was ({was}). Got {now}. A table that changed "
-                    "is not covered by what was planned before; keep a ledger of its own for another table."
-                )
 
     def _under_policy(self, name: str, history: History, known: Known) -> Standing:
         """The standing under this candidate's policy. One that differs is stated here, and must be tighter.

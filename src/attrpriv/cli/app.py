@@ -202,7 +202,7 @@ def plan(
             _print_json(ranking.entries())
         else:
             render.note(missing_table(session.policy))
-            render.show_ranking(ranking, session.ledger_note(queries or None, ranking.chosen), error)
+            render.show_ranking(ranking, session.ledger_note(queries or None, ranking.chosen, spend), error)
         if ranking.chosen is None:
             refusal = ranking.error()
             render.complain(str(refusal))
@@ -224,7 +224,7 @@ def release(
     from attrpriv.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
-        with render.working("reading the table once"):
+        with render.working("planning, then reading the table once"):
             released = session.release(queries or None, mechanism, by=measure(by), error=error, spend=spend)
         with showing(released.entry.number):
             if as_json:

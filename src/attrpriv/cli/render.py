@@ -166,9 +166,10 @@ def show_release(released: Release) -> None:
     shown = console()
     shown.print(_answers(released))
     shown.print()
-    _promise(shown, released.plan)
-    _notes(shown, released.plan.remarks)
-    warn(shown, released.plan.warnings)
+    for plan in released.plans:
+        _promise(shown, plan)
+        _notes(shown, plan.remarks)
+        warn(shown, plan.warnings)
     for line in released.whereabouts:
         shown.print(escape(line))
 

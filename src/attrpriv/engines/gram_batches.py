@@ -7,7 +7,7 @@ of 512 rows are multiplied that way; their products are then added as whole numb
     sum of k_i k_j  =  2^44 sum h_i h_j  +  2^22 (sum h_i l_j + sum l_i h_j)  +  sum l_i l_j
 
 A last row of ones makes the sums and the number of rows products as well. As aggregates in SQL the products of two columns take
-one and a half times as long, and those of four twice as long, for there are halves of every pair to multiply (bench/gram.py).
+twice as long, and those of ten at least seven times (bench/gram.py).
 
 What must never change: the number of rows of a block times the largest product is at most 2^53. One query; a batch is dropped
 before the next one comes.

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from attrpriv.engines.tables import Source, has_nan
@@ -96,12 +97,22 @@ def steps(source: Source, column: str, grid: Grid, most: float = _MOST) -> Any:
     """Each value's whole number of steps; NULL where it is missing, or not below `most`."""
     import ibis
 
-    if source.engine.name == "duckdb" and most == _MOST:
-        return scaled(source, column, grid).try_cast("int64")  # NULL where it does not fit, in one operation
+    if source.engine.name == "duckdb":
+        whole = scaled(source, column, grid).try_cast("int64")  # NULL where it does not fit, in one operation
+        return whole if most == _MOST else ibis.ifelse((whole < int(most)) & (whole > -int(most)), whole, ibis.null("int64"))
     # Elsewhere a product or a cast that does not fit may be an error, also in a branch that is not taken: it must go before.
     moved, reach = _moved(source, column, grid), most * grid.step
     fits = ~is_missing(source, column) & (moved < very_float(reach)) & (moved >= very_float(-reach))
-    return (ibis.ifelse(fits, moved, ibis.null("float64")) * very_float(1 / grid.step)).round().cast("int64")
+    inside = ibis.ifelse(fits, moved, ibis.null("float64")) * very_float(1 / grid.step)
+    return (_rint()(inside) if source.engine.name == "pyspark" else inside.round()).cast("int64")
+
+
+@cache
+def _rint() -> Any:
+    """Spark's `rint`, which rounds a half to the even number, as the other engines do; its `round` does not."""
+    import ibis
+
+    return ibis.udf.scalar.builtin(lambda value: None, name="rint", signature=(("float64",), "float64"))
 
 
 def scaled(source: Source, column: str, grid: Grid) -> Any:

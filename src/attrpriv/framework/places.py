@@ -62,6 +62,18 @@ def table_name(place: str | Path) -> str:
     return str(place).rpartition(".")[2].removeprefix("spark:") if is_remote(place) else Path(place).name.partition(".")[0]
 
 
+def declared_name(place: str | Path) -> str:
+    """The table as its ledger knows it: a file's name with its ending; elsewhere the whole place, without any user.
+
+    >>> declared_name("a/students.csv"), declared_name("postgresql://ann@db/school?table=students")
+    ('students.csv', 'postgresql://db/school?table=students')
+    """
+    if not is_remote(place):
+        return Path(place).name
+    scheme, found, rest = str(place).partition("://")
+    return str(place) if not found else f"{scheme}://{rest.rpartition('@')[2]}"
+
+
 def ledger_beside(place: str | Path, folder: Path | None = None) -> Path:
     """The ledger of a table: named after it, so that every policy finds the same one; in this folder, or beside the table.
 
@@ -70,6 +82,6 @@ def ledger_beside(place: str | Path, folder: Path | None = None) -> Path:
     >>> ledger_beside("a/visits-*.parquet").as_posix()
     'a/visits-_.ledger'
     """
-    name = (table_name(place) or "table") if is_remote(place) else Path(place).name
+    name = (table_name(place) if is_remote(place) else Path(place).name) or "table"
     beside = Path() if is_remote(place) else Path(place).parent
     return ((beside if folder is None else folder) / re.sub(r"[*?\[\]/\\\0]", "_", name)).with_suffix(".ledger")

@@ -143,9 +143,11 @@ def _out_of_reach(problem: Problem, able: tuple[Plan, ...], error: float, by: Me
     """Which epsilon would be needed, by the mechanism that needs the least."""
     if not problem.alone:
         best = min(_error(found, by) for found in able)
+        share = "all" if problem.spend == 1 else f"{problem.spend:.3g}"
+        advice = "Ask for a larger one." if problem.spend == 1 else "Spend more of it, or ask for a larger one."
         return RefusedError(
-            f"error: {error:g} is out of reach; with {problem.spend:.3g} of what is left of the table's budget the least error "
-            f"({by}) is {best:.4g}. Spend more of it, or ask for less."
+            f"error: {error:g} is out of reach; with {share} of what is left of the table's budget the least error ({by}) that "
+            f"all queries keep is {best:.4g}. {advice}"
         )
     needed: Plan | None = None
     for found in able:

@@ -112,7 +112,8 @@ def one_query(problem: Problem) -> Query:
     alike = {(query.column, query.where, query.group_by) for query in asked}
     if len(alike) > 1:
         raise Refusal(
-            f"the law of {asked[0].text} together with {asked[1].text} is not given; ask for one of them, or for a histogram.",
+            f"the law of {asked[0].text} together with {asked[1].text} is not given; ask for one after the other, each with "
+            "its share, or for a histogram.",
             usage=True,
         )
     return asked[0]

@@ -43,6 +43,8 @@ from attrpriv.mechanisms.stacked import Past, conditioned, target
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
 
+# In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
+_SEQUENCE_MASK = 1.5
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 # Beyond these, the squares and ratios below leave the range of floats.
 _LEAST, _MOST = 1e-30, 1e30
@@ -70,6 +72,8 @@ def _plan(asked: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     past = Past.of(asked)
     problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
     least = form_masks(problem, theta) if problem.combined else masks(problem, theta)
+    if not asked.alone:  # averages and their combinations may follow one another, and share the digits of their columns
+        least = {column: _SEQUENCE_MASK * scale for column, scale in least.items()}
     past.require_masked(least)
     lattice = recorded_forms(problem, theta, least) if problem.combined else recorded(problem, theta, least)
     left, clips = _paid(asked, problem, theta, lattice)

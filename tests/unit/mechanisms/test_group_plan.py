@@ -261,7 +261,7 @@ def test_several_averages_have_one_covariance_for_every_table() -> None:
         ({"known_rows": 0.99}, "knows 990 of 1000 rows"),
         ({"individuals": 1.0}, "needs bounds for hours"),
         ({"calibration": "classical"}, "classical is for means"),
-        ({"queries": (Query("avg", "hours", where="age > 3"),)}, "over all rows only"),
+        ({"queries": (Query("avg", "hours", where="age > 3"),)}, "needs the subset's size as a public number"),
     ],
 )
 def test_what_is_refused(changes: dict[str, Any], says: str) -> None:

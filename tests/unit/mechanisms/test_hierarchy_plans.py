@@ -211,7 +211,7 @@ def test_single_persons() -> None:
         ({"resolution": {"weight": 1.0, "income": 20_000.0}}, "transport", "at least twice the spacing"),
         ({"n": 50}, "gaussian", "at least 100 rows"),
         ({"theta": ()}, "transport", "needs a gaussian, a groups or a hierarchy assumption"),
-        ({"queries": (Query("avg", "weight", where="height > 66"),)}, "transport", "over all rows only"),
+        ({"queries": (Query("avg", "weight", where="height > 66"),)}, "transport", "needs the subset's size"),
     ],
 )
 def test_refusals(changes: dict[str, Any], mechanism: str, says: str) -> None:

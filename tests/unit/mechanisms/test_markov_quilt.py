@@ -144,7 +144,7 @@ def test_columns_outside_of_the_network_are_told() -> None:
         ({"secrets": (Secret("mean(income)", within=1.0),)}, "hides parameters of the network"),
         ({"queries": (Query("count"),)}, "the number of rows is public"),
         ({"queries": (TALLER, Query("count", where="sat > 1300"))}, "answers one count or histogram, or some averages"),
-        ({"queries": (Query("avg", "sat", where="height > 66"),)}, "answers one count or histogram, or some averages"),
+        ({"queries": (Query("avg", "sat", where="height > 66"),)}, "needs the subset's size as a public number"),
         ({"queries": (Query("count", group_by="height"),)}, "a histogram of height needs bins, or its categories"),
         ({"queries": (Query("avg", "sat"),), "bounds": {}, "epsilon": 0.1}, "needs bounds for sat"),
     ],

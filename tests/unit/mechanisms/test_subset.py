@@ -136,5 +136,5 @@ def test_no_other_mechanism_takes_a_subset(mechanism: str) -> None:
 
 def test_what_may_follow_is_not_covered() -> None:
     asked = problem("avg(height)", spend=0.5, earlier=plan().certificate.evidence)
-    with pytest.raises(AttrprivError, match="over a subset of the rows"):
+    with pytest.raises(AttrprivError, match="of some of the rows"):
         plan_problem(asked, "gaussian")

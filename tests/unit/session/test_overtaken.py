@@ -9,6 +9,7 @@ import pytest
 
 import attrpriv as ap
 import attrpriv.session as at_work
+from attrpriv import reading
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.record import recheck
 from tests.unit.session.sequences import made, session
@@ -18,7 +19,7 @@ POLICY = made(assume={**made().assume[0].to_json(), "mean": {"income": 60_000, "
 
 def overtake(monkeypatch: pytest.MonkeyPatch, place: Path, other: tuple[Any, ...], policy: ap.Policy = POLICY) -> None:
     """While the next release reads its table, another session releases."""
-    read = at_work.averages
+    read = reading.averages
 
     def late(*arguments: Any, **named: Any) -> Any:
         monkeypatch.setattr(at_work, "averages", read)
@@ -84,3 +85,40 @@ def test_an_index_that_lost_an_answer_is_noticed(tmp_path: Path) -> None:
     with session(place, POLICY) as opened, pytest.raises(ap.RefusedError):
         opened.release("avg(weight)", "gaussian", spend=0.5)
     assert len(Ledger(place).entries()) == 1
+
+
+def test_the_number_of_rows_beside_a_recorded_answer_is_no_release(tmp_path: Path) -> None:
+    with session(tmp_path / "x.ledger", POLICY) as opened:
+        first = opened.release("avg(weight)", "gaussian", spend=0.5)
+        again = opened.release(["sum(weight)", "count(*)", "avg(weight)"])
+        assert again.recorded
+        assert [answer.values[0].value for answer in again.answers][1:] == [500, first.value]
+        assert again.plans == (first.plan,)
+        assert len(opened.recorded()) == 1
+
+
+def test_a_file_of_another_kind_is_another_table(tmp_path: Path) -> None:
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    from tests.unit.session.sequences import people
+
+    pq.write_table(people(), tmp_path / "people.parquet")
+    pc.write_csv(people(seed=2), tmp_path / "people.csv")
+    policy = POLICY.model_copy(update={"rows": 500})
+    with ap.Session(tmp_path / "people.parquet", policy, ledger=tmp_path / "x.ledger") as opened:
+        opened.release("avg(weight)", "gaussian", spend=0.5)
+    with (
+        ap.Session(tmp_path / "people.csv", policy, ledger=tmp_path / "x.ledger") as opened,
+        pytest.raises(ap.RefusedError, match="its table must stay as it was"),
+    ):
+        opened.release("avg(weight)")
+
+
+def test_averages_and_their_combinations_follow_one_another(tmp_path: Path) -> None:
+    fine = POLICY.model_copy(update={"resolution": dict.fromkeys(("weight", "height", "sat", "income"), 0.5)})
+    with session(tmp_path / "x.ledger", fine) as opened:
+        for query in ("avg(2*weight + height)", "avg(weight)", "avg(height + sat)"):
+            assert opened.release(query, "gaussian", spend=0.3).plan.left == pytest.approx(opened.left)
+        assert 0.3 < opened.left < 0.4
+        recheck("record", opened.recorded())

@@ -437,7 +437,7 @@ def test_the_same_question_gets_the_recorded_answer(tmp_path: Path, scans: list[
         (needing(), students(), "avg(income)", "auto", "must have something left"),
         (needing(epsilon=0.5), students(), "avg(income)", "auto", "must have something left"),
         (needing(epsilon=2.0), students(), "avg(income)", "auto", "epsilon: must not become larger"),
-        (needing(), students(rows=ROWS + 1), "avg(weight)", "auto", "belongs to a table of 400 rows"),
+        (needing(), students(rows=ROWS + 1), "avg(weight)", "auto", r"its rows must stay as it was \(400\)"),
         (needing(), students(), "avg(weight)", "magic", "mechanism: must be auto or one of"),
         (needing(), students(), "avg(income)", "subsample", "must not be mixed"),
     ],
