@@ -115,6 +115,7 @@ def test_a_sum_has_n_times_the_noise_of_its_average() -> None:
     assert min(normal_p_values((answers - 1.5e6) / found.noise.scale)) > ALARM
 
 
+@pytest.mark.slow
 def test_group_dp_draws_have_the_laplace_law() -> None:
     found = plan(problem(), "group_dp")
     errors = (draws(found, FEW) - STATISTIC) / found.noise.scale

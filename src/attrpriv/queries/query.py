@@ -26,14 +26,16 @@ ARITY: Mapping[str, int] = MappingProxyType(
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 # Words that SQL may read as something else than a column; quoting a word needlessly does no harm.
 _RESERVED = frozenset(
-    "all alter and any as asc between both by case cast collate column connect_by_root constraint create cross "
-    "current_catalog current_date current_role current_time current_timestamp current_user default desc distinct do "
-    "drop else end except exists extract false fetch filter for force foreign from full glob grant group having ilike "
-    "in inner insert install intersect interval into is isnull join lateral leading left like limit localtime "
-    "localtimestamp map natural not notnull null offset on only or order outer over overlaps partitioned_by pivot "
-    "positional primary qualify references regexp returning revoke right rlike rollback rowid select session_user "
-    "similar some struct summarize table tablesample then to trailing true try_cast uncache union unique unpivot user "
-    "using values when where window with xor".split()
+    "all alter analyse analyze and anti any array as asc asof asymmetric at authorization between binary both by case "
+    "cast check collate collation column concurrently connect_by_root constraint create cross current_catalog "
+    "current_date current_role current_time current_timestamp current_user default deferrable desc describe distinct "
+    "do drop else end except exists extract false fetch filter for force foreign freeze from full glob grant group "
+    "having ilike in initially inner insert install intersect interval into is isnull join lambda lateral leading "
+    "left like limit localtime localtimestamp map natural not notnull null offset on only or order outer over "
+    "overlaps partitioned_by pivot pivot_longer pivot_wider placing positional primary qualify references regexp "
+    "returning revoke right rlike rollback rowid select semi session_user show similar some struct summarize "
+    "symmetric table tablesample then to trailing true try_cast uncache union unique unpack unpivot user using values "
+    "variadic verbose when where window with xor".split()
 )
 
 

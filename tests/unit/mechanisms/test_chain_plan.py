@@ -126,7 +126,7 @@ def test_the_noise_drawn_must_be_the_noise_proved() -> None:
         ({"queries": (Query("sum", "mood"),)}, "reads mood"),
         ({"queries": (Query("count", group_by="mood"),)}, "reads mood"),
         ({"queries": (Query("sum", "state", where="state = 1"),)}, "is not covered"),
-        ({"queries": (COUNT, Query("sum", "state"))}, "ask for one of them"),
+        ({"queries": (COUNT, Query("sum", "state"))}, "ask for one after the other"),
         ({"chain": {"states": ["a", "b"]}, "queries": (Query("sum", "state"),)}, "needs a number for each"),
         ({"bins": {"state": (0.0, 1.0)}}, "bins: state is a chain of its own values"),
         ({"theta": ()}, "needs a chain assumption"),

@@ -242,7 +242,7 @@ def test_bad_usage_says_what_is_wrong(changes: dict[str, Any], said: str) -> Non
 def test_two_tallies_at_once_are_refused() -> None:
     laws = {name: {"values": [0, 1, 3], "probabilities": [0.2, 0.5, 0.3]} for name in ("yes", "no")}
     theta = smokers(given={"x": laws, STAY: {"yes": 0.4, "no": 0.6}})
-    with pytest.raises(UsageError, match="is not given; ask for one of them, or for a histogram"):
+    with pytest.raises(UsageError, match="is not given; ask for one after the other, each with its share, or for a histogram"):
         plan(problem(theta, queries=(Query("sum", "x"), Query("count", where=STAY))), "laplace")
     with pytest.raises(RefusedError, match="the number of rows is public"):
         plan(problem(queries=(Query("count"),)), "laplace")

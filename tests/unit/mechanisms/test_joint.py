@@ -136,6 +136,7 @@ def test_many_uncertain_columns_fall_back_to_independent_noise() -> None:
     assert float(np.sqrt((((0.21 * 0.5) / scales) ** 2).sum())) <= gaussian_mu(1.0, 1e-6)
 
 
+@pytest.mark.slow
 def test_drawn_noise_has_the_certified_covariance() -> None:
     """4,000 draws; each entry of the sample covariance is within 7 standard errors: false alarm below 1e-10.
 

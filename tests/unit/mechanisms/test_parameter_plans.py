@@ -175,7 +175,7 @@ def test_categories(where: str, scale: bool) -> None:
         ({"queries": (Query("count", where="income = 1"),)}, "must say how income follows"),
         ({"queries": (Query("count", where="hair = 1"),)}, "must say how hair follows"),
         ({"queries": (Query("sum", "tall", where="tall = 1"),)}, "is not covered; ask without the filter"),
-        ({"queries": (TALL, Query("count", where="tall = 0"))}, "ask for one of them"),
+        ({"queries": (TALL, Query("count", where="tall = 0"))}, "ask for one after the other"),
         ({"types": {"tall": "text"}}, "has the entries 0 and 1"),
         ({"bins": {"tall": (0.0, 1.0)}}, "has the entries 0 and 1"),
         ({"theta": (assumed(), assumed(attributes={}))}, "must say how tall follows"),
