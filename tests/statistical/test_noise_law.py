@@ -98,13 +98,14 @@ def draws(found: Plan, count: int, statistic: float = STATISTIC) -> Vector:
 # ------------------------------------------------------------------------------------------------------- what is released
 
 
-def test_a_hundred_thousand_draws_have_the_certified_law() -> None:
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_draws_have_the_certified_law(count: int) -> None:
     """`plan.randomise`, Gaussian: variance, mean, 64 bins and Kolmogorov-Smirnov against N(statistic, scale^2)."""
     found = plan(problem(), "gaussian")
-    answers = draws(found, MANY)
+    answers = draws(found, count)
     step = granularity(found.noise.scale)
     assert (np.mod(answers, step) == 0).all()
-    assert len(set(answers.tolist())) > 0.999 * MANY
+    assert len(set(answers.tolist())) > 0.999 * count
     assert min(normal_p_values((answers - STATISTIC) / found.noise.scale)) > ALARM
 
 
