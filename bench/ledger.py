@@ -100,7 +100,7 @@ def entries(policy: Policy, count: int) -> Iterator[Entry]:
             answers=[{"query": made.queries[0].text, "value": number, "interval": None}],
             details=details_of(made),
         )
-        account: dict[str, Any] = {"joint": number + 1, "policy": 1, "n": ROWS, "table": "town", "individuals": 0.0}
+        account: dict[str, Any] = {"joint": number + 1, "policy": 1, "n": ROWS, "table": "town.csv", "individuals": 0.0}
         head = chain.next_entry(said, {**account, "stated": policy.stated} if head is None else account, head)
         yield head
 

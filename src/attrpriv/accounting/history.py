@@ -26,7 +26,7 @@ from attrpriv.accounting.chain import (
     require_written,
 )
 
-WINDOW = 64
+WINDOW = 16
 
 
 class Rows(Protocol):
