@@ -20,7 +20,6 @@ from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
 from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
-from attrpriv.accounting.storage import changed
 from attrpriv.asked import Asked, require_answered
 from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
 from attrpriv.engines.moments import require_other_table
@@ -139,7 +138,7 @@ class Session:
         self._require_same_process()
         ledger = self._require_ledger()
         _require_known(mechanism)
-        overtaken = False
+        overtaken: str | None = ""  # no head
         for _ in range(_TRIES):
             asked = self._look(queries)
             if not asked.new:
@@ -149,11 +148,14 @@ class Session:
             outcome = self._answer(ledger, plan, asked)
             if isinstance(outcome, Release):
                 return asked.with_told(outcome)
-            if isinstance(outcome, AnsweredError) and overtaken:
-                raise changed(ledger.name)  # the index of answers lacks one that the chain has
-            overtaken = isinstance(outcome, AnsweredError)
             if not isinstance(outcome, StaleError | AnsweredError):
                 raise outcome
+            if overtaken == asked.head:  # nobody was: nothing has been added since the last time
+                raise RefusedError(
+                    f"{ledger.name}: holds an answer to one of these that it cannot tell again. Its index was changed, or an "
+                    "earlier version wrote it. See attrpriv ledger."
+                )
+            overtaken = asked.head
         raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
 
     def view(self, out: str | Path | None = None, *, force: bool = False, low_memory: bool = False) -> Any:

@@ -72,9 +72,9 @@ def _plan(asked: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     past = Past.of(asked)
     problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
     least = form_masks(problem, theta) if problem.combined else masks(problem, theta)
-    if not asked.alone:  # averages and their combinations may follow one another, and share the digits of their columns
-        least = {column: _SEQUENCE_MASK * scale for column, scale in least.items()}
     past.require_masked(least)
+    if not asked.alone:  # averages and their combinations may follow one another, and share the digits of their columns
+        least = past.widened(least, _SEQUENCE_MASK)
     lattice = recorded_forms(problem, theta, least) if problem.combined else recorded(problem, theta, least)
     left, clips = _paid(asked, problem, theta, lattice)
     mu = allowed_distance(problem, left)

@@ -95,6 +95,11 @@ class Past:
             if own < masks[column] * (1 - 1e-9):
                 raise Refusal(f"{column}: was released with less noise below its digits than this policy asks for.")
 
+    def widened(self, masks: Mapping[str, float], factor: float) -> dict[str, float]:
+        """Wider masks; of what was drawn, no more than there is."""
+        wide = {column: factor * mask for column, mask in masks.items()}
+        return {**wide, **{column: min(own, wide[column]) for column, own in zip(self.columns, self.independent, strict=True)}}
+
 
 def target(past: Past, cases: Sequence[Seen], mu: float, spend: float, credit: float) -> float:
     """How far apart outputs may be after this release; a refusal where nothing is left."""

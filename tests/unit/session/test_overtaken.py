@@ -122,3 +122,13 @@ def test_averages_and_their_combinations_follow_one_another(tmp_path: Path) -> N
             assert opened.release(query, "gaussian", spend=0.3).plan.left == pytest.approx(opened.left)
         assert 0.3 < opened.left < 0.4
         recheck("record", opened.recorded())
+
+
+def test_what_a_release_of_everything_leaves_can_be_used(tmp_path: Path) -> None:
+    """Where the mask alone hides enough, spending all of it leaves something, and what is left is what may follow."""
+    hardly = POLICY.model_copy(update={"protect": (ap.Secret("mean(income)", within=1.0),), "resolution": {"weight": 1.0}})
+    with session(tmp_path / "x.ledger", hardly) as opened:
+        assert opened.release("avg(weight)", "gaussian", spend=1).plan.left > 0.5
+        left = opened.left
+        assert 0 < opened.release("avg(height)", "gaussian", spend=0.5).plan.left < left
+        recheck("record", opened.recorded())
