@@ -2,9 +2,10 @@
 
     python -m tests.end_to_end.crash FOLDER PLACE TRIALS SEED
 
-Everything is imported once here; each release runs in a fork of this process and is killed after a random time, most of them
-counted from when the commit begins. Releases go on in one ledger until it has `LENGTH` of them, then a new one begins: the
-first entry, which creates the ledger, and later ones, which continue it, are both hit. After each kill: the ledger verifies,
+Everything is imported once here; each release runs in a fork of this process and is killed after a random time, counted from
+its start or from when the commit begins; two of five exactly before the commit or exactly after it, so that no machine is too
+slow or too fast to hit both sides. Releases go on in one ledger until it has `LENGTH` of them, then a new one begins: the first
+entry, which creates the ledger, and later ones, which continue it, are both hit. After each kill: the ledger verifies,
 every certificate and the rule for all entries hold, whatever was printed is in it, everything recorded before is unchanged, and
 the next release succeeds and tells the recorded value, if there is one. PLACE is a path or a URL without a name.
 """
@@ -33,6 +34,8 @@ from attrpriv.record import recheck
 LENGTH = 6
 ROWS = 300
 COLUMNS = tuple(f"c{k}" for k in range(LENGTH))
+MOMENTS = ("start", "commit", "before", "commit", "after")
+"""From where the time to the kill is counted; a release that is killed before or after its commit waits there for it."""
 
 
 def policy() -> ap.Policy:
@@ -53,37 +56,50 @@ def write_people(folder: Path) -> Path:
     return folder / "people.parquet"
 
 
-def release(table: Path, place: str, query: str, report: int, begun: int | None) -> None:
-    """In a fork: release, and write what a user would see to `report`; `begun` hears when the commit begins."""
-    if begun is not None:
-        real = Ledger.commit
+def reached(begun: int, *, wait: bool) -> None:
+    """Tell that the moment is here, and wait to be killed; who is not killed within a minute goes on."""
+    os.write(begun, b"!")
+    if wait:
+        time.sleep(60)
 
-        def commit(ledger: Ledger, **contents: Any) -> Any:
-            os.write(begun, b"!")
-            return real(ledger, **contents)
 
-        Ledger.commit = commit  # type: ignore[assignment,method-assign]
+def release(table: Path, place: str, query: str, report: int, begun: int, moment: str) -> None:
+    """In a fork: release, and write what a user would see to `report`; `begun` hears when the moment is reached."""
+    if moment == "start":
+        os.write(begun, b"!")
+    real = Ledger.commit
+
+    def commit(ledger: Ledger, **contents: Any) -> Any:
+        if moment in ("commit", "before"):
+            reached(begun, wait=moment == "before")
+        done = real(ledger, **contents)
+        if moment == "after":
+            reached(begun, wait=True)
+        return done
+
+    Ledger.commit = commit  # type: ignore[assignment,method-assign]
     with ap.Session(pq.read_table(table), policy(), ledger=place) as session:
         released = session.release(query, mechanism="gaussian")
         told = {"value": released.value, "digest": released.entry.digest, "recorded": released.recorded}
         os.write(report, (json.dumps(told) + "\n").encode())
 
 
-def forked(table: Path, place: str, query: str, *, after: float | None = None, commit: bool = False) -> tuple[Any, bool, float]:
-    """What a release printed, whether it was killed, and how long it took: all from its start, or from its commit on."""
+def forked(
+    table: Path, place: str, query: str, *, after: float | None = None, moment: str = "start"
+) -> tuple[Any, bool, float]:
+    """What a release printed, whether it was killed, and how long it took from the moment on."""
     shown, report = os.pipe()
     heard, begun = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            release(table, place, query, report, begun if commit else None)
+            release(table, place, query, report, begun, moment)
         except BaseException as error:
             os.write(report, (json.dumps({"error": str(error)}) + "\n").encode())
         os._exit(0)
     os.close(report)
     os.close(begun)
-    if commit:
-        os.read(heard, 1)
+    os.read(heard, 1)
     start = time.perf_counter()
     if after is not None:
         time.sleep(after)
@@ -101,7 +117,8 @@ def warm(table: Path, place: str) -> None:
     told, tell = os.pipe()
     child = os.fork()
     if child == 0:
-        release(table, place, f"avg({COLUMNS[0]})", os.open(os.devnull, os.O_WRONLY), None)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        release(table, place, f"avg({COLUMNS[0]})", nowhere, nowhere, "start")
         recheck("record", Ledger(place).entries())
         with os.fdopen(tell, "w") as stream:
             json.dump(list(sys.modules), stream)
@@ -120,12 +137,12 @@ def imported(child: int, told: int) -> None:
             importlib.import_module(name)
 
 
-def trial(table: Path, place: str, after: float, *, commit: bool) -> dict[str, Any]:
+def trial(table: Path, place: str, after: float, moment: str) -> dict[str, Any]:
     """One more release of the ledger at `place`, killed; then the same again, in peace."""
     ledger = Ledger(place)
     before = ledger.entries()
     query = f"avg({COLUMNS[len(before)]})"
-    shown, killed, _ = forked(table, place, query, after=after, commit=commit)
+    shown, killed, _ = forked(table, place, query, after=after, moment=moment)
     entries = ledger.entries()
     assert entries[: len(before)] == before
     assert ledger.verify().entries == len(entries) <= len(before) + 1
@@ -143,7 +160,7 @@ def trial(table: Path, place: str, after: float, *, commit: bool) -> dict[str, A
     assert not new or new == (entry,)
     recheck("record", [*kept, entry])
     first = not before
-    return {"killed": killed, "recorded": bool(new), "shown": shown is not None, "commit": commit, "first": first}
+    return {"killed": killed, "recorded": bool(new), "shown": shown is not None, "moment": moment, "first": first}
 
 
 def main() -> None:
@@ -154,13 +171,14 @@ def main() -> None:
     table, query = write_people(folder), f"avg({COLUMNS[0]})"
     warm(table, places[-3])
     # How long to wait at most. A machine may be busy now and idle later: who gets away makes the next one wait less.
-    waits = zip(places[-2:], (False, True), strict=True)
-    most = {commit: forked(table, one, query, commit=commit)[2] for one, commit in waits}
+    most = {one: forked(table, at, query, moment=one)[2] for one, at in zip(("start", "commit"), places[-2:], strict=True)}
+    most |= dict.fromkeys(("before", "after"), 0.01)
     told: list[dict[str, Any]] = []
     while sum(one["killed"] for one in told) < trials and len(told) < 3 * trials:
-        commit = draw.random() < 0.6
-        told.append(trial(table, places[len(told) // LENGTH], draw.random() * most[commit], commit=commit))
-        most[commit] *= 1.05 if told[-1]["killed"] else 0.8
+        moment = MOMENTS[len(told) % len(MOMENTS)]
+        told.append(trial(table, places[len(told) // LENGTH], draw.random() * most[moment], moment))
+        if moment in ("start", "commit"):
+            most[moment] *= 1.05 if told[-1]["killed"] else 0.8
     print(json.dumps({"trials": told, "places": places}))
 
 
