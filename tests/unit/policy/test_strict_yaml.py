@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -187,9 +186,7 @@ def test_the_deepest_allowed_nesting_is_read() -> None:
 def test_billion_laughs_is_refused_at_once() -> None:
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 40)]
-    start = time.monotonic()
-    assert "line 1: anchors are not allowed" in _refusal("\n".join(lines))
-    assert time.monotonic() - start < 2
+    assert "line 1: anchors are not allowed" in _refusal("\n".join(lines))  # expanded, it would never end
 
 
 def test_too_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
