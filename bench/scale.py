@@ -7,6 +7,10 @@ made in a temporary directory and removed; what does not fit on the disk is skip
 --rows, for a quick run. Each measurement is the least of some runs, which take turns, of the time by the clock and of the
 processors' time. Believe a ratio only from a machine left alone: at a load of 9 on two processors the bare aggregate itself
 varied by half.
+
+By name `gaussian` and `transport` read sums, and stand against `SELECT avg(...)` of the columns they read. `auto` takes
+`calibrated_weights` here, which needs sums of products, too: it stands against that and against what DuckDB itself takes for
+such moments, `var_pop` of each column and `covar_pop` of each pair (for few columns, of many it takes minutes).
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 
 import duckdb
@@ -35,6 +40,8 @@ from attrpriv.engines.tables import open_table
 from attrpriv.reading import public_grids
 
 BATCH = 1_000_000
+# Of more columns DuckDB's own covariances take too long to wait for.
+FEW = 4
 BYTES = 10
 STEPS = 32
 
@@ -93,13 +100,17 @@ def products(path: Path, columns: int) -> None:
     gram(open_table(path), [GramRead(f"c{k}", 60_000.0, 2.0**-16) for k in range(columns)])
 
 
-def bare(path: Path, columns: int, first: int = 0, *, ahead: bool = True) -> None:
+def bare(path: Path, columns: int, first: int = 0, *, ahead: bool = True, moments: bool = False) -> None:
     """As DuckDB is, or without fetching ahead, as here."""
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     if not ahead:
         connection.execute("SET disable_parquet_prefetching = true")
-    wanted = ", ".join(f"avg(c{k})" for k in range(first, columns))
-    connection.execute(f"SELECT count(*), {wanted} FROM read_parquet(?)", [str(path)]).fetchall()
+    names = [f"c{k}" for k in range(first, columns)]
+    wanted = [f"avg({name})" for name in names]
+    if moments:
+        wanted += [f"var_pop({name})" for name in names] + [f"covar_pop({a}, {b})" for a, b in combinations(names, 2)]
+    connection.execute(f"SELECT count(*), {', '.join(wanted)} FROM read_parquet(?)", [str(path)]).fetchall()
     connection.close()
 
 
@@ -110,8 +121,8 @@ class Taken:
     clock: float
     processors: float
 
-    def against(self, bare: Taken) -> str:
-        ratios = f"{self.clock / bare.clock:.2f} of the bare aggregate of the same columns ({bare.clock:.3f} s)"
+    def against(self, bare: Taken, what: str = "averages") -> str:
+        ratios = f"{self.clock / bare.clock:.2f} of the bare aggregate, {what} of the same columns ({bare.clock:.3f} s)"
         return f"{self.clock:.3f} s, {ratios}; by processor time {self.processors / bare.processors:.2f}"
 
 
@@ -147,22 +158,27 @@ def compare(place: Path, rows: int, columns: int, runs: int) -> None:
     path = place / "table.parquet"
     write_table(path, rows, columns)
     print(f"{rows:,} rows, {columns} columns, {path.stat().st_size / 1e6:.0f} MB of Parquet")
-    whole, gaussian, planned, alone, scanned, multiplied, all_alone, not_ahead = least(
+    alone, all_alone, not_ahead, whole, gaussian, transport, planned, scanned, multiplied, moments = least(
         runs,
-        lambda run: release(path, columns, place / f"{columns}-{run}.ledger"),
-        lambda run: release(path, columns, place / f"{columns}-{run}-gaussian.ledger", "gaussian"),
-        lambda run: plan(path, columns),
         lambda run: bare(path, columns, 1),
-        lambda run: one_pass(path, columns),
-        lambda run: products(path, columns),
         lambda run: bare(path, columns),
         lambda run: bare(path, columns, ahead=False),
+        lambda run: release(path, columns, place / f"{columns}-{run}.ledger"),
+        lambda run: release(path, columns, place / f"{columns}-{run}-gaussian.ledger", "gaussian"),
+        lambda run: release(path, columns, place / f"{columns}-{run}-transport.ledger", "transport"),
+        lambda run: plan(path, columns),
+        lambda run: one_pass(path, columns),
+        lambda run: products(path, columns),
+        lambda run: bare(path, columns, moments=True) if columns <= FEW else None,
     )
     print(f"  one pass        {scanned.against(all_alone)}")
     print(f"    fetching ahead in neither: by processor time {scanned.processors / not_ahead.processors:.2f}")
-    print(f"  with products   {multiplied.against(all_alone)}")
     print(f"  gaussian        {gaussian.against(alone)}; {planned.clock:.3f} s of it is the plan")
+    print(f"  transport       {transport.against(all_alone)}")
+    print(f"  with products   {multiplied.against(all_alone)}")
     print(f"  auto            {whole.against(all_alone)}")
+    if columns <= FEW:
+        print(f"  auto            {whole.against(moments, 'variances and covariances')}")
     print(f"  peak memory     {peak_memory(path, columns, place / f'{columns}-memory.ledger'):.0f} MiB")
     path.unlink()
 

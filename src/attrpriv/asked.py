@@ -20,8 +20,8 @@ from attrpriv.framework import Problem
 from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.policy import Policy
+from attrpriv.queries.derived import as_ratio, parse_questions, parts_of
 from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_queries
 from attrpriv.record import FAILED, recorded_plan
 from attrpriv.release import Answer, Release, Value
 
@@ -113,17 +113,21 @@ class Asked:
     def again(self) -> Release:
         """Everything that is asked was answered before: as it was recorded."""
         entries = sorted({entry.number: entry for entry in self.told.values()}.values(), key=lambda entry: entry.number)
-        return Release(recorded_plan(entries[-1]), self._recorded(), entries[-1], self.head, self._plans())
+        return Release(recorded_plan(entries[-1]), self._recorded(), entries[-1], self.head, self._plans(), self._numbers())
 
     def with_told(self, released: Release) -> Release:
         """A release of what is new, with what is recorded beside it, in the order asked."""
         if not self.told:
             return released
         answers = {answer.query: answer for answer in (*self._recorded(), *released.answers)}
-        return replace(released, answers=tuple(answers[query] for query in self.queries), earlier=self._plans())
+        told = tuple(answers[query] for query in self.queries)
+        return replace(released, answers=told, earlier=self._plans(), numbers=self._numbers())
 
     def _plans(self) -> Mapping[Query, Plan]:
         return {query: recorded_plan(entry) for query, entry in self.told.items()}
+
+    def _numbers(self) -> Mapping[Query, int]:
+        return {query: entry.number for query, entry in self.told.items()}
 
     def _recorded(self) -> tuple[Answer, ...]:
         rows = self.known.standing.n
@@ -139,9 +143,10 @@ def _nothing(policy: Policy, queries: tuple[Query, ...]) -> Asked:
 
 
 def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Asked:
-    listed = [parse_queries(text) for text in policy.release]
-    wanted = dict.fromkeys((*queries, *(query for entry in listed for query in entry)))
+    named = [_ways(text) for text in policy.release]
+    wanted = dict.fromkeys((*queries, *(query for ways in named for entry in ways for query in entry)))
     told = {query: entry for query in wanted if (entry := _answering(history, query)) is not None}
+    listed = [next((way for way in ways if set(way) & {*queries, *told}), ways[0]) for ways in named]
     unreleased = tuple(entry for entry in listed if not set(entry) <= set(told))
     head = history.head
     return Asked(
@@ -154,13 +159,23 @@ def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Aske
     )
 
 
+def _ways(text: str) -> list[tuple[Query, ...]]:
+    """The queries by which what the policy lists may be released: as they are, or averages over subsets as quotients."""
+    asked = parse_questions(text)
+    return [parts_of(asked), parts_of(map(as_ratio, asked))]
+
+
 def _answering(history: History, query: Query) -> Entry | None:
     """The entry that tells this: the query itself, or the sum or average that it follows from."""
     for text in query.alike:
         entry = history.answering(text)
         if entry is not None and entry.details is not None:
             return entry
-    return None
+    twin = None if query.plain else query.twin
+    entry = None if twin is None else history.answering(twin.text)
+    if twin is None or entry is None or entry.details is None:
+        return None
+    return entry if recorded_plan(entry).over_public_rows(twin) else None  # else nobody knows how many rows a sum is over
 
 
 def _statistics(queries: Iterable[Query]) -> frozenset[str]:
@@ -177,13 +192,16 @@ def require_answered(told: Mapping[Query, Entry]) -> None:
 def _recorded_answer(entry: Entry, query: Query) -> Answer:
     plan = recorded_plan(entry)
     told = {answer["query"]: answer for answer in entry.answers}
-    if query.text in told:
-        spread = plan.spread_of(query)
-        return Answer(query, tuple(Value(one["value"], spread, one.get("group")) for one in _values(told[query.text])))
-    (other,) = (text for text in query.alike[1:] if text in told)
-    value = Fraction(told[other]["value"])
-    exact = value * plan.n if query.kind == "sum" else value / plan.n
-    return Answer(query, (Value(float(exact), plan.spread_of(query)),))
+    text = query.text if query.text in told or query.twin is None else query.twin.text
+    values = [(one["value"], one.get("group")) for one in _values(told[text])]
+    if text != query.text:  # a sum is the number of rows times their average
+        values = [(_turned(plan, query, value, group), group) for value, group in values]
+    return Answer(query, tuple(Value(value, plan.spread_of(query, group), group) for value, group in values))
+
+
+def _turned(plan: Plan, query: Query, value: float, group: str | None) -> float:
+    rows = plan.rows_of(query, group)
+    return float(Fraction(value) * rows if query.kind == "sum" else Fraction(value) / rows)
 
 
 def _values(told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:

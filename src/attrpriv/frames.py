@@ -4,7 +4,7 @@
 |---|---|
 | query | the query's text |
 | group | the group's name; missing where the query has no groups |
-| value | the released value |
+| value | the released value; missing where a quotient has none, because 0 was released below it |
 | low, high | the interval that holds the table's own value; missing where none is known |
 | level | the confidence of that interval |
 | mechanism | how it was answered |
@@ -45,11 +45,12 @@ def _arrow(release: Release, level: float) -> Any:
 
     rows = []
     for answer in release.answers:
-        mechanism = release.plan_of(answer.query).mechanism
+        mechanism = release.mechanism_of(answer.query)
         for value in answer.values:
             low, high = value.interval(level)
             ends = (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
-            rows.append((answer.query.text, value.group, value.value, *ends, level, mechanism))
+            number = value.value if math.isfinite(value.value) else None
+            rows.append((answer.query.text, value.group, number, *ends, level, mechanism))
     text, float64 = pa.string(), pa.float64()
     kinds = [text, text, float64, float64, float64, float64, text]
     arrays = [pa.array(map(_plain, column), kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from attrpriv.accounting.chain import Entry
-from attrpriv.record import document
+from attrpriv.record import budget, document
 from attrpriv.shown import answer, printable
 
 _WITHOUT_ANSWER = {
@@ -59,7 +59,17 @@ class LedgerRecord:
     def __str__(self) -> str:
         if not self.entries:
             return "nothing has been released."
-        return "\n".join([*(printable("  ".join(filter(None, row))) for row in self.rows()), f"head digest {self.head}"])
+        rows = [printable("  ".join(filter(None, row))) for row in self.rows()]
+        return "\n".join([*rows, *self.budget, f"head digest {self.head}"])
+
+    @property
+    def budget(self) -> tuple[str, ...]:
+        """What all releases share and how much of it is left, in a line; none where there is nothing to share."""
+        told = budget(self.entries)
+        if told is None:
+            return ()
+        shared = f"epsilon {told['epsilon']:g}, delta {told['delta']:g} for everything together"
+        return (f"budget {shared}; {told['left']:.1%} of it is left",)
 
     def __repr__(self) -> str:
         return f"<LedgerRecord: {len(self.entries)} entr{'y' if len(self.entries) == 1 else 'ies'}, head {self.head}>"

@@ -34,6 +34,8 @@ def policy_facts(policy: Policy) -> dict[str, str]:
         "from": "; or ".join(map(str, policy.assume)) or "everyone: nothing is assumed",
         "rows": "" if policy.rows is None else f"{policy.rows:,}",
         "known rows": "" if policy.known_rows == 0 else f"a share of {policy.known_rows:g}",
+        "ranges": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.ranges.items()]),
+        "simulation": "" if policy.sampled is None else f"allowed, kind sampled, confidence {policy.sampled.confidence!r}",
         "bounds": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.bounds.items()]),
         "resolution": some([f"{name} {step:g}" for name, step in policy.resolution.items()]),
         "missing": some([f"{name} {value:g}" for name, value in policy.missing.items()]),
@@ -51,10 +53,20 @@ def policy_html(policy: Policy) -> str:
 
 def plan_html(plan: Plan) -> str:
     """Noise, expected errors and what is promised."""
-    rows = [_planned(plan, query) for query in plan.queries]
+    return parts_plan_html((plan,), ())
+
+
+def parts_plan_html(plans: Sequence[Plan], lines: Sequence[str]) -> str:
+    """The same of plans that are carried out one after the other, with lines on what is computed from their answers."""
+    plan = plans[-1]
     head = f"Plan: {plan.mechanism}, epsilon {plan.epsilon:g}, delta {plan.delta:g}, n = {plan.n:,}"
-    table = _table("lrrr", ("query", "noise", "expected error", "within 95% of the time"), rows)
-    return _page(head, [table, _promise(plan), "<div>Nothing has been read or released.</div>"])
+    parts = [part for one in plans for part in (_plan_table(one), _promise(one))]
+    return _page(head, [*parts, _lines(lines), "<div>Nothing has been read or released.</div>"])
+
+
+def _plan_table(plan: Plan) -> str:
+    rows = [_planned(plan, query) for query in plan.queries]
+    return _table("lrrr", ("query", "noise", "expected error", "within 95% of the time"), rows)
 
 
 def _planned(plan: Plan, query: Query) -> tuple[str, ...]:
@@ -77,11 +89,11 @@ def ledger_html(record: LedgerRecord) -> str:
     if not record.entries:
         return _page("Ledger", ["<div>nothing has been released.</div>"])
     table = _table("llrl", ("entry", "what", "value", "time"), record.rows())
-    return _page("Ledger", [table, _lines((f"head digest {record.head}",))])
+    return _page("Ledger", [table, _lines((*record.budget, f"head digest {record.head}"))])
 
 
 def _promise(plan: Plan) -> str:
-    said = f"<div><b>{_safe(plan.guarantee.kind)}</b> {_safe(plan.guarantee.statement)}.</div>"
+    said = f"<div><b>{_safe(plan.guarantee.label)}</b> {_safe(plan.guarantee.statement)}.</div>"
     warnings = "".join(f"<div><b>warning</b> {_safe(line)}</div>" for line in plan.warnings)
     return said + _listed((*plan.certificate.assumes, *plan.remarks)) + warnings
 

@@ -13,17 +13,20 @@ from attrpriv.assumptions import Gaussian, Hierarchy, ParameterNetwork
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
+from attrpriv.engines.statistics import StatisticRead, statistic
 from attrpriv.engines.tables import Source
 from attrpriv.engines.tally import TallyRead
 from attrpriv.errors import CertificateError, DataError
 from attrpriv.guarantee import WeightsEvidence
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.column_plan import ColumnPlan
+from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
 from attrpriv.queries.arithmetic import LinearForm
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
 
 OTHER_SIZE = (
     "sizes: a subset must have the number of rows that the policy declares. Got one that has not. This is outside the "
@@ -38,22 +41,30 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     counted = any(query.kind == "count" for query in plan.queries)
     if not counted and all(part.centre is not None for part in plan.columns):
         return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
-    if plan.subset is not None and plan.read_columns:  # these are over all rows
-        raise CertificateError("plan: averages over a subset are made of no others. Nothing was released.")
-    where = None if plan.subset is None else parse_condition(plan.subset.where)
-    reads = [replace(read, where=where) for part in plan.columns for read in column_reads(part)]
+    reads = [read for part in plan.columns for read in column_reads(part)]
+    rows = [plan.n if part.rows is None else part.rows for part in plan.columns for _ in column_reads(part)]
+    rows += [plan.n for _ in plan.read_columns]
     reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
     tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
     found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally)
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-    rows = plan.n if plan.subset is None else plan.subset.rows
-    if plan.subset is not None and set(found.hits) != {rows}:
+    if found.hits and found.hits != tuple(rows):
         raise DataError(OTHER_SIZE)
-    means = iter([total / rows for total in found.sums])
-    forms = {query.key: query.linear for query in plan.queries}
+    means = iter([total / size for total, size in zip(found.sums, rows, strict=True)])
+    asked = [query for query in plan.queries if query.key is not None]
+    forms = {plan.of(query, group).column: query.linear for query in asked for group in plan.group_names(query)}
     averaged = [_combined(part, forms[part.column], means) if part.terms else next(means) for part in plan.columns]
     return [*averaged, *means], () if found.tally is None else found.tally.categories
+
+
+def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> list[Fraction]:
+    """The exact value of the plan's statistic, kept in its range, from one pass."""
+    (query,) = [query for query in plan.queries if not query.whole_table]
+    rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips, how.scales))
+    if rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {rows}. Got {plan.n}.")
+    return [how.kept(value)]
 
 
 def public_grids(policy: Policy) -> dict[str, Grid]:
@@ -71,7 +82,8 @@ def column_reads(part: ColumnPlan) -> list[ColumnRead]:
     """The column, or those that a linear combination is made of."""
     if not part.terms:
         return [ColumnRead(part.column, part.fill, part.clip)]
-    return [ColumnRead(column, fill) for column, fill in part.terms.items()]
+    where = None if part.where is None else parse_condition(part.where)
+    return [ColumnRead(column, fill, where=where) for column, fill in part.terms.items()]
 
 
 def _combined(part: ColumnPlan, form: LinearForm | None, means: Iterator[Fraction]) -> Fraction:
@@ -123,6 +135,7 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
     secrets = [column for secret in numeric for column in secret.columns]
     declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.categories, *policy.identifiers]
     declared += [column for condition in policy.sizes for column in columns_of(parse_condition(condition))]
+    declared += [column for text in policy.ranges for query in parse_queries(text) for column in query.columns]
     # A parameter of a network may be one of a column that this table does not even have.
     apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
     declared += [column for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns]

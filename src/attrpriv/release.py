@@ -1,20 +1,27 @@
-"""A release: the answers, the plan that proves them, and the ledger's entry."""
+"""A release: the answers, the plan that proves them, and the ledger's entry.
+
+What was asked is a query, or is computed from the answers to queries (`derived`). Both are shown alike.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrpriv.accounting.chain import Entry
 from attrpriv.errors import UsageError
 from attrpriv.frames import FrameKind, release_frame
 from attrpriv.mechanisms.accuracy import Reach
 from attrpriv.mechanisms.plan import Plan
+from attrpriv.queries.derived import Derived, Question, parts_of
 from attrpriv.queries.query import Query
 from attrpriv.shown import answer as shown_answer
 from attrpriv.shown import printable, some
+
+if TYPE_CHECKING:
+    from attrpriv.derived import Computed
 
 SCHEMA_VERSION = 1
 
@@ -34,6 +41,10 @@ class Value:
             reach = math.ceil(reach)
         return self.value - reach, self.value + reach
 
+    def digits(self, noise: float) -> float:
+        """What decides how many digits are shown: what is taken back of a secret moves an answer more than its mask does."""
+        return max(noise, self.spread.reach(0.95) / 1.96)
+
     def to_json(self, level: float) -> dict[str, Any]:
         low, high = self.interval(level)
         known = math.isfinite(low) and math.isfinite(high)
@@ -42,15 +53,21 @@ class Value:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to one query: one value, or one for each group."""
+    """The answer to one question: one value, or one for each group; `parts` are the answers that it is computed from."""
 
-    query: Query
-    values: tuple[Value, ...]
+    query: Question
+    values: tuple[Value | Computed, ...]
+    parts: tuple[Answer, ...] = ()
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        told: dict[str, Any] = {"query": self.query.text}
         if self.query.group_by is None:
-            return {"query": self.query.text, **self.values[0].to_json(level)}
-        return {"query": self.query.text, "groups": [{"group": v.group, **v.to_json(level)} for v in self.values]}
+            told |= self.values[0].to_json(level)
+        else:
+            told["groups"] = [{"group": v.group, **v.to_json(level)} for v in self.values]
+        if isinstance(self.query, Derived):
+            told["derived"] = {"formula": self.query.formula, "parts": [part.to_json(level) for part in self.parts]}
+        return told
 
 
 @dataclass(frozen=True)
@@ -62,20 +79,30 @@ class Release:
     entry: Entry
     recorded_head: str | None = None
     earlier: Mapping[Query, Plan] = field(default_factory=dict, repr=False)
+    numbers: Mapping[Query, int] = field(default_factory=dict, repr=False)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
         """The plans that the answers rest on, each once, the latest last."""
         found: list[Plan] = []
-        for answer in self.answers:
-            plan = self.plan_of(answer.query)
-            if answer.query in plan.queries and plan not in found:
+        for query in self.queries:
+            plan = self.plan_of(query)
+            if query in plan.queries and plan not in found:
                 found.append(plan)
         return tuple(found) or (self.plan,)
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """What was released for it: the queries that were asked, and those that others are computed from."""
+        return parts_of(answer.query for answer in self.answers)
 
     def plan_of(self, query: Query) -> Plan:
         """The plan that an answer was released by: what was answered earlier keeps its own."""
         return self.earlier.get(query, self.plan)
+
+    def mechanism_of(self, query: Question) -> str:
+        """How it was answered; of what is computed, how its parts were."""
+        return ", ".join(dict.fromkeys(self.plan_of(part).mechanism for part in parts_of([query])))
 
     @property
     def recorded(self) -> bool:
@@ -101,25 +128,33 @@ class Release:
         """Where the table's own statistic lies with this confidence."""
         return self._single().interval(level)
 
-    def _single(self) -> Value:
+    def _single(self) -> Value | Computed:
         if len(self.values) != 1:
             raise UsageError(f"release: has {len(self.values)} values; look at answers.")
         return self.answers[0].values[0]
 
     def rows(self, level: float = 0.95) -> list[tuple[str, str, str, str]]:
-        """What was asked, the value, its interval and the mechanism, as people read them."""
-        return [self._row(answer.query, value, level) for answer in self.answers for value in answer.values]
+        """What was asked, the value, its interval and the mechanism, as people read them; what it is computed from below it."""
+        found = []
+        shown = {answer.query for answer in self.answers}
+        for answer in self.answers:
+            found += [self._row(answer.query, value, level) for value in answer.values]
+            for part in (part for part in answer.parts if part.query not in shown):
+                shown.add(part.query)
+                found += [self._row(part.query, value, level, "from ") for value in part.values]
+        return found
 
-    def _row(self, query: Query, value: Value, level: float) -> tuple[str, str, str, str]:
-        plan = self.plan_of(query)
+    def _row(self, query: Question, value: Value | Computed, level: float, start: str = "") -> tuple[str, str, str, str]:
         low, high = value.interval(level)
-        name = query.text if value.group is None else f"{query.text}: {value.group}"
+        name = start + (query.text if value.group is None else f"{query.text}: {value.group}")
+        noise = self.plan_of(query).noise_of(query, value.group).scale if isinstance(query, Query) else 0.0
+        if not math.isfinite(value.value):
+            return name, "no number", "none is known", self.mechanism_of(query)
         if not math.isfinite(high - low):
-            return name, shown_answer(value.value, abs(value.value) * 1e-3), "none is known", plan.mechanism
-        # Noise is not all: what is taken back of a secret moves an answer more than its mask does.
-        scale = max(plan.noise_of(query).scale, value.spread.reach(0.95) / 1.96)
+            return name, shown_answer(value.value, abs(value.value) * 1e-3), "none is known", self.mechanism_of(query)
+        scale = value.digits(noise)
         interval = f"{shown_answer(low, scale)} to {shown_answer(high, scale)}"
-        return name, shown_answer(value.value, scale), interval, plan.mechanism
+        return name, shown_answer(value.value, scale), interval, self.mechanism_of(query)
 
     @property
     def whereabouts(self) -> tuple[str, ...]:
@@ -127,10 +162,17 @@ class Release:
         head = f"head digest {self.head}"
         if self.recorded:
             told = f"this is the recorded answer of entry {self.entry.number}, {self.entry.time}; nothing was drawn."
-            return told, head
+            return told, *self._elsewhere, head
         free = self.plan.view is not None or self.plan.mechanism == "constant"
         left = () if free else (f"{self.plan.left:.0%} of the table's budget is left",)
-        return f"recorded as entry {self.entry.number}, {self.entry.time}", *left, head
+        return f"recorded as entry {self.entry.number}, {self.entry.time}", *self._elsewhere, *left, head
+
+    @property
+    def _elsewhere(self) -> tuple[str, ...]:
+        """Where the other parts of what is computed are recorded."""
+        parts = dict.fromkeys(part.query for answer in self.answers for part in answer.parts)
+        places = {part: self.numbers.get(part, self.entry.number) for part in parts if isinstance(part, Query)}
+        return tuple(f"{part.text} is entry {at}" for part, at in places.items() if at != self.entry.number)
 
     def to_frame(self, kind: FrameKind = "pandas", level: float = 0.95) -> Any:
         """A table with a row for each value: query, group, value, low, high, level, mechanism.
@@ -142,7 +184,7 @@ class Release:
 
     def __str__(self) -> str:
         rows = [f"{name} = {value}  (95%: {interval}; {mechanism})" for name, value, interval, mechanism in self.rows()]
-        promise = f"{self.plan.guarantee.kind}: {self.plan.guarantee.statement}."
+        promise = f"{self.plan.guarantee.label}: {self.plan.guarantee.statement}."
         return "\n".join(map(printable, [*rows, promise, *self.whereabouts]))
 
     def __repr__(self) -> str:
@@ -156,10 +198,11 @@ class Release:
         return release_html(self)
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
+        plans = self.plans if any(answer.parts for answer in self.answers) else (self.plan,)
         return {
             "schema_version": SCHEMA_VERSION,
             "answers": [answer.to_json(level) for answer in self.answers],
-            "plan": self.plan.entries(chosen=True),
+            "plan": [entry for plan in plans for entry in plan.entries(chosen=True)],
             "ledger": {
                 "entry": self.entry.number,
                 "time": self.entry.time,
@@ -172,8 +215,11 @@ class Release:
 
 def noisy_answers(plan: Plan, values: Sequence[float]) -> tuple[Answer, ...]:
     """The answers of a plan that adds noise."""
+    left = iter(values)
+    told = [[(name, next(left)) for name in plan.group_names(query)] for query in plan.queries]
     return tuple(
-        Answer(query, (Value(value, plan.spread_of(query)),)) for query, value in zip(plan.queries, values, strict=True)
+        Answer(query, tuple(Value(value, plan.spread_of(query, name), name) for name, value in found))
+        for query, found in zip(plan.queries, told, strict=True)
     )
 
 

@@ -16,12 +16,19 @@ from typing import Any
 from attrpriv.assumptions.fit_risk import fit_charge
 from attrpriv.errors import AttrprivError, CertificateError
 from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
+from attrpriv.guarantee import (
+    ChainEvidence,
+    CountSequenceEvidence,
+    GaussianEvidence,
+    QuiltEvidence,
+    SampledEvidence,
+    SequenceEvidence,
+)
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.policy import Policy
 
-_COMPARED = (GaussianEvidence, SequenceEvidence, QuiltEvidence, ChainEvidence, CountSequenceEvidence)
+_COMPARED = (GaussianEvidence, SequenceEvidence, QuiltEvidence, ChainEvidence, CountSequenceEvidence, SampledEvidence)
 # Two machines may differ in the last digits of a plan.
 _CLOSE = 1e-6
 
@@ -35,16 +42,23 @@ def require_asked_for(recorded: Plan, policy: Policy, types: Mapping[str, str], 
     again = _planned_again(recorded, policy, types, earlier)
     if again is None:
         raise CertificateError("must be what its policy plans for these queries. Got something else.")
+    if _which_rows(recorded) != _which_rows(again):
+        raise CertificateError("must be over the rows that its policy says, as many as it says. Got others.")
     drawn = _drawn(again.certificate.evidence, recorded.certificate.evidence)
     budget = (recorded.epsilon, recorded.delta)
     enough = drawn.delta(recorded.epsilon) <= recorded.delta * (1 + _CLOSE)
     told = recorded.certificate.left(*budget) <= again.certificate.model_copy(update={"evidence": drawn}).left(*budget) + _CLOSE
-    scales = [(recorded.noise_of(query).scale, again.noise_of(query).scale) for query in recorded.queries]
+    asked = [(query, group) for query in recorded.queries for group in recorded.group_names(query)]
+    scales = [(recorded.noise_of(*one).scale, again.noise_of(*one).scale) for one in asked]
     # The worst case that a certificate names was found for its own noise; with hardly less it is no other.
     less = isinstance(drawn, GaussianEvidence) and any(mine < asked * (1 - _CLOSE) for mine, asked in scales)
     if less or not (enough and told):
         raise CertificateError("must have the noise that its policy asks for, and say what it costs. Got less.")
     return True
+
+
+def _which_rows(plan: Plan) -> tuple[Any, ...]:
+    return dict(plan.groups), plan.statistic, [(part.column, part.where, part.rows, dict(part.terms)) for part in plan.columns]
 
 
 def _planned_again(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> Plan | None:
@@ -68,7 +82,7 @@ def _drawn(again: Any, recorded: Any) -> Any:
         return again.model_copy(update={"steps": _steps(again.steps, recorded.steps), "slopes": recorded.slopes})
     if isinstance(recorded, QuiltEvidence):
         return again.model_copy(update={"terms": _scaled(again.terms, recorded.terms)})
-    if isinstance(recorded, ChainEvidence):
+    if isinstance(recorded, ChainEvidence | SampledEvidence):  # of a simulation, made again with its public seed
         return again.model_copy(update={"scale": recorded.scale})
     now = again.now if recorded.now is None else again.now and again.now.model_copy(update={"rate": recorded.now.rate})
     return again.model_copy(update={"now": now, "terms": _scaled(again.terms, recorded.terms)})

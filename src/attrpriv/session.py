@@ -10,7 +10,7 @@ A session is not thread-safe, and must not be used in a forked process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -22,32 +22,31 @@ from attrpriv.accounting.rules import mixed
 from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
 from attrpriv.asked import Asked, require_answered
 from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
+from attrpriv.assumptions.gaussian import FittedRecord
+from attrpriv.derived import with_computed
 from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
-from attrpriv.errors import DataError, PolicyError, QueryError, RefusedError, UsageError
+from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
 from attrpriv.framework.places import declared_name, is_url, ledger_beside, table_name
 from attrpriv.ledger_record import LedgerRecord
-from attrpriv.mechanisms import Plan, Ranking, plan_view_of, rank
-from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.mechanisms import Plan, Ranking, plan_view_of
 from attrpriv.mechanisms.accuracy import Measure
-from attrpriv.mechanisms.accuracy_first import plan_for_error
-from attrpriv.mechanisms.registry import known_mechanism
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.policy import Policy
 from attrpriv.policy.change import require_tighter
+from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_queries
-from attrpriv.reading import averages, public_grids, require_columns, tallied, weighted
+from attrpriv.reading import averages, public_grids, require_columns, statistics, tallied, weighted
 from attrpriv.record import FAILED, details_of
 from attrpriv.release import Release, noisy_answers, tallied_answers
+from attrpriv.steps import Planner, Queries, Ranked, Steps, read_questions, settle
 from attrpriv.view_rows import ViewRows, require_answerable
 
 if TYPE_CHECKING:
     from attrpriv.framework import Problem
 
-Queries = str | Query | Sequence[str | Query]
 # A plan that another process overtook is made again. Each time somebody got on, so this is never reached by two.
 _TRIES = 1000
 
@@ -87,7 +86,7 @@ class Session:
 
     def problem(self, queries: Queries | None = None, spend: float | None = None) -> Problem:
         """The problem to be solved, from public facts only: what is new, on top of what the ledger holds."""
-        return self._problem(self._look(queries), spend, must_say=False)
+        return self._problem(self._look(parts_of(read_questions(queries, self.policy))), spend, must_say=False)
 
     def rank(
         self,
@@ -98,14 +97,24 @@ class Session:
         error: float | None = None,
         spend: float | None = None,
     ) -> Ranking:
-        """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row."""
-        problem = self.problem(queries, spend)
-        if error is None:
-            return rank(problem, by, mechanism)
-        found = plan_for_error(problem, error, mechanism, by)
-        # A view keeps epsilon 0 whatever the budget is; the others are shown at the policy's own then.
-        budget = found.epsilon or problem.epsilon
-        return rank(problem.model_copy(update={"epsilon": budget, "spend": found.spend}), by, found.mechanism)
+        """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row.
+
+        Of parts that are released one after the other, the first; `ranked` has all.
+        """
+        return self.ranked(queries, by, mechanism=mechanism, error=error, spend=spend).rankings[0]
+
+    def ranked(
+        self,
+        queries: Queries | None = None,
+        by: Measure = "rmse",
+        *,
+        mechanism: str = "auto",
+        error: float | None = None,
+        spend: float | None = None,
+    ) -> Ranked:
+        """The same for every step, with what is computed from the answers."""
+        planner = Planner(mechanism, by, error)
+        return self._steps(queries, spend, planner).ranked(planner)
 
     def plan(
         self,
@@ -120,7 +129,8 @@ class Session:
 
         On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
         """
-        return _planned(self.problem(queries, spend), mechanism, by, error)
+        planner = Planner(mechanism, by, error)
+        return self._steps(queries, spend, planner).plan(planner)
 
     def release(
         self,
@@ -136,14 +146,34 @@ class Session:
         A query that was answered before gets its recorded answer, at no cost, whatever mechanism, error or share is named now.
         """
         self._require_same_process()
+        self._require_ledger()
+        planner = Planner(mechanism, by, error)
+        steps = self._steps(queries, spend, planner, release=True)
+        planner = planner.for_parts(steps.questions)
+        for problem in steps.problems[:-1]:
+            self._released(problem.queries, planner, problem.spend)
+        last = spend if len(steps.problems) < 2 else steps.problems[-1].spend
+        return with_computed(self._released(parts_of(steps.questions), planner, last), steps.questions)
+
+    def _steps(self, queries: Queries | None, spend: float | None, planner: Planner, *, release: bool = False) -> Steps:
+        """How it is released. Nothing is planned here unless there is a choice."""
+
+        def pose(asked: Asked) -> tuple[Problem, str]:
+            if release:
+                return self._fitting(asked, spend, planner.mechanism)
+            return self._problem(asked, spend, must_say=False), planner.mechanism
+
+        return settle(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
+
+    def _released(self, queries: tuple[Query, ...], planner: Planner, spend: float | None) -> Release:
+        """One release, planned again where another process was faster."""
         ledger = self._require_ledger()
-        _require_known(mechanism)
         overtaken: str | None = ""  # no head
         for _ in range(_TRIES):
             asked = self._look(queries)
             if not asked.new:
                 return asked.again()
-            plan = _planned(*self._fitting(asked, spend, mechanism), by, error)
+            plan = planner.plan(*self._fitting(asked, spend, planner.mechanism))
             self._open()  # the table must be there, even for an answer that reads no row
             outcome = self._answer(ledger, plan, asked)
             if isinstance(outcome, Release):
@@ -186,11 +216,9 @@ class Session:
         self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, known=self._rows)
         return self._rows
 
-    def _look(self, queries: Queries | None) -> Asked:
+    def _look(self, queries: tuple[Query, ...]) -> Asked:
         """What is asked, against what the ledger holds now."""
-        asked = Asked.of(
-            None if self._ledger_place is None else self._require_ledger(), self.policy, self._read_queries(queries)
-        )
+        asked = Asked.of(None if self._ledger_place is None else self._require_ledger(), self.policy, queries)
         require_answered(asked.told)
         if self._ledger_place is not None:
             require_same_table(self.ledger_name, asked.known.standing, self._declared(), self._public_facts()[0])
@@ -223,7 +251,7 @@ class Session:
 
     def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None, spend: float | None = None) -> str | None:
         """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
-        return self._look(queries).note(plan, self.policy, spend)
+        return self._look(parts_of(read_questions(queries, self.policy))).note(plan, self.policy, spend)
 
     @property
     def left(self) -> float:
@@ -264,6 +292,8 @@ class Session:
                     self._record_failure(ledger, plan, asked)
                     return RefusedError(FAILED)
                 answers = noisy_answers(plan, values)
+            elif plan.statistic is not None:
+                answers = noisy_answers(plan, plan.answers(statistics(self._open, plan, plan.statistic)))
             elif plan.view is None:
                 answers = noisy_answers(plan, plan.answers(*averages(self._open, plan, public_grids(self.policy))))
             else:
@@ -308,12 +338,10 @@ class Session:
     def _require_other_records(self) -> None:
         """An assumption must not have been fitted on this very table."""
         for assumed in self.policy.assume:
-            if isinstance(assumed, Gaussian | Groups) and assumed.fitted is not None:
+            if isinstance(assumed, Gaussian | Groups | ParameterNetwork) and assumed.fitted is not None:
                 fit = assumed.fitted
-                require_other_table(self._open(), fit.rows, assumed.columns, fit.digest, self.policy.rows)
-            if isinstance(assumed, ParameterNetwork) and assumed.fitted is not None:
-                known = assumed.fitted
-                require_other_table(self._open(), known.rows, known.columns, known.digest, self.policy.rows)
+                columns = assumed.columns if isinstance(fit, FittedRecord) else fit.columns
+                require_other_table(self._open(), fit.rows, columns, fit.digest, self.policy.rows)
 
     def _open(self) -> Source:
         self._require_same_process()
@@ -343,20 +371,6 @@ class Session:
             raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
         return n, source.columns
 
-    def _read_queries(self, queries: Queries | None) -> tuple[Query, ...]:
-        asked: list[Query] = []
-        if queries is None:
-            asked += self.policy.queries()
-        else:
-            listed = [queries] if isinstance(queries, str | Query) else queries
-            if not isinstance(listed, Sequence):
-                raise QueryError(f"query: must be text, a Query, or a list of these. Got a {type(queries).__name__}.")
-            for item in listed:
-                asked += [item] if isinstance(item, Query) else parse_queries(item)
-        if not asked:
-            raise QueryError("query: there must be one, in the call or under release in the policy. Got none.")
-        return tuple(dict.fromkeys(asked))
-
     def _default_ledger(self) -> str | Path | None:
         path = self.policy.ledger_path()
         if path is None and isinstance(self._data, str | Path):
@@ -383,13 +397,3 @@ class Session:
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:
             raise UsageError("session: must not be used in a forked process. Open a new Session there.")
-
-
-def _planned(problem: Problem, mechanism: str, by: Measure, error: float | None) -> Plan:
-    return plan_problem(problem, mechanism, by) if error is None else plan_for_error(problem, error, mechanism, by)
-
-
-def _require_known(mechanism: str) -> None:
-    """A name that is none is an error also where the answer is recorded."""
-    if mechanism != "auto":
-        known_mechanism(mechanism)

@@ -1,162 +1,242 @@
-"""Hide the share of women, publish average hours: the groups assumption as a user meets it."""
+"""Averages by group and over subsets, from SQL to the ledger: one pass, one proof for all, told again, checked again."""
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Mapping
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from typer.testing import CliRunner
 
-from attrpriv.engines.tally import UNKNOWN_CATEGORY
-from tests.end_to_end.material import Said, contents, write_policy, write_table
+import attrpriv as ap
+from attrpriv.accounting.chain import Entry, canonical_json
+from attrpriv.cli.app import app
+from attrpriv.engines.tables import Source
+from attrpriv.errors import CertificateError, DataError, RefusedError
+from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.reading import OTHER_SIZE
+from attrpriv.record import recheck
 
-ROWS = 800
-POLICY: dict[str, Any] = {
+ROWS = {"north": 1200, "south": 800, "it's far": 600, None: 400}
+N = sum(ROWS.values())
+BY_REGION = "SELECT region, avg(weight) FROM data GROUP BY region"
+NORTH = "avg(weight) filter (where region = 'north')"
+POLICY: Mapping[str, Any] = {
     "attrpriv": 1,
-    "data": "staff.parquet",
+    "data": "t.parquet",
     "epsilon": 1.0,
     "delta": 1e-6,
-    "protect": [{"secret": "share(gender = 'F')", "between": [0.25, 0.4]}],
+    "protect": [{"secret": "mean(income)", "between": [20, 200], "within": 1}],
     "assume": {
-        "kind": "groups",
-        "sensitive": "gender",
-        "mean": {"F": {"hours": 36}, "M": {"hours": 42}},
-        "sd": {"F": {"hours": 11}, "M": {"hours": 12}},
-        "tolerance": {"mean": 0.02, "sd": 0.02},
+        "kind": "gaussian",
+        "mean": {"income": 60, "weight": 150},
+        "sd": {"weight": 25, "height": 4, "income": 30},
+        "correlation": {"weight~income": 0.3, "height~income": 0.2, "weight~height": 0.1},
+        "tolerance": {"mean": 0.01, "sd": 0.02, "slope": 0.05},
     },
-    "resolution": {"hours": 1},
-    "release": ["avg(hours)"],
+    "categories": {"region": ["north", "south", "it's far", "other"]},
+    "sizes": {"region = 'north'": 1200, "region = 'south'": 800, "region = 'it''s far'": 600},
 }
 
 
-def staff(seed: int = 1, *, women: float = 0.3, rows: int = ROWS) -> pa.Table:
-    generator = np.random.default_rng(seed)
-    gender = np.where(generator.random(rows) < women, "F", "M")
-    hours = np.where(gender == "F", generator.normal(36, 11, rows), generator.normal(42, 12, rows))
-    return pa.table({"gender": gender, "hours": np.rint(hours).astype(np.int64)})
+def people() -> pa.Table:
+    rng = np.random.default_rng(2)
+    listed = [name for name, rows in ROWS.items() for _ in range(rows)]
+    region = [listed[k] for k in rng.permutation(N)]
+    income = rng.normal(60, 30, N)
+    weight = np.rint(150 + 0.25 * (income - 60) + rng.normal(0, 23.8, N)).astype(int)
+    columns = {"income": np.rint(income).astype(int), "weight": weight, "height": rng.normal(68, 4, N)}
+    return pa.table({**columns, "region": pa.array(region, pa.string())})
 
 
-def office(folder: Path, table: pa.Table | None = None, **changes: Any) -> Path:
-    write_table(folder, staff() if table is None else table, "staff.parquet")
-    return write_policy(folder, POLICY | changes, "staff.yaml")
+def place(folder: Path, **changes: Any) -> Path:
+    pq.write_table(people(), folder / "t.parquet")
+    path = folder / "p.yaml"
+    path.write_text(dump_strict({**POLICY, **changes}), encoding="utf-8")
+    return path
 
 
-def test_plan_release_and_a_second_release(tmp_path: Path) -> None:
-    path = str(office(tmp_path))
-    ranked = Said("plan", path, "--json").json
-    chosen = next(entry for entry in ranked if entry.get("chosen"))
-    assert (chosen["mechanism"], chosen["guarantee"]["kind"]) == ("transport", "proved")
-    released = Said("release", path, "--json").json
-    answer = released["answers"][0]
-    assert answer["interval"]["low"] < answer["value"] < answer["interval"]["high"]
-    # The table's own average is within six standard errors of 40.2, and the answer within some of its own from that.
-    assert abs(answer["value"] - 40.2) < 6 * 12 / 800**0.5 + 12 * chosen["error"]["rmse"]
-    assert Said("release", path, "--json").json["answers"] == [answer]  # told again, not drawn again
+def exact() -> list[Fraction]:
+    frame = people().to_pandas()
+    inside = [frame[frame["region"] == name] for name in list(ROWS)[:3]] + [frame[frame["region"].isna()]]
+    return [Fraction(int(rows["weight"].sum()), len(rows)) for rows in inside]
 
 
-def test_nothing_but_the_value_depends_on_the_counts(tmp_path: Path) -> None:
-    """Two tables, a quarter and two fifths of women: the same plan, the same words, the same files."""
-    plans, names = [], []
-    for k, women in enumerate((0.26, 0.39)):
-        folder = tmp_path / str(k)
-        folder.mkdir()
-        path = str(office(folder, staff(k, women=women), assume=POLICY["assume"] | {"tolerance": {"mean": 0.02}}))
-        said = Said("release", path, "--json").json
-        assert said["plan"][0]["parameters"]["form"] == "equalised"
-        plans.append(said["plan"])
-        names.append(sorted(contents(folder)))
-    assert plans[0] == plans[1]
-    assert names[0] == names[1]
+def test_by_group_in_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[str] = []
+    run = Source.run
+
+    def counted(source: Source, *more: Any) -> Any:
+        runs.append("once")
+        return run(source, *more)
+
+    monkeypatch.setattr(Source, "run", counted)
+    with ap.Session(policy=place(tmp_path)) as session:
+        plan = session.plan(BY_REGION, "gaussian")
+        assert runs == []
+        released = session.release(BY_REGION, "gaussian")
+        assert runs == ["once"]
+        (answer,) = released.answers
+        assert [value.group for value in answer.values] == ["north", "south", "it's far", "other"]
+        for value, truth in zip(answer.values, exact(), strict=True):
+            assert abs(value.value - float(truth)) < 6.5 * plan.noise_of(plan.queries[0], value.group).scale
+            low, high = value.interval(0.95)
+            assert low < value.value < high
+        assert session.release(BY_REGION).values == released.values
+        assert session.left == 0
+        frame = released.to_frame()
+        assert list(frame["group"]) == ["north", "south", "it's far", "other"]
+    assert "independent of the columns of the assumption" in str(plan.certificate)
 
 
-def test_several_averages_and_a_share_of_the_population(tmp_path: Path) -> None:
-    """The counts are read in the same pass; two tables of the same population have the same plan."""
-    assume = POLICY["assume"] | {
-        "mean": {"F": {"hours": 36, "pay": 30}, "M": {"hours": 42, "pay": 33}},
-        "sd": {"F": {"hours": 11, "pay": 8}, "M": {"hours": 12, "pay": 9}},
-        "correlation": {"F": {"hours~pay": 0}, "M": {"hours~pay": 0}},
-        "prior": {"F": 0.3, "M": 0.7},
-        "tolerance": 0,
+def test_without_what_the_secret_tells(tmp_path: Path) -> None:
+    """`auto` takes the transport, which reads the secret in the same pass; its errors are a tenth."""
+    with ap.Session(policy=place(tmp_path)) as session:
+        additive = session.plan(BY_REGION, "gaussian")
+        released = session.release(BY_REGION)
+        assert released.plan.mechanism == "transport"
+        error = released.plan.error_of(released.plan.queries[0]).rmse
+        assert error is not None
+        assert 5 * error < additive.noise_of(additive.queries[0]).scale
+        for value, truth in zip(released.answers[0].values, exact(), strict=True):
+            assert abs(value.value - float(truth)) < 6.5 * error
+        sums = session.release(BY_REGION.replace("avg", "sum"))
+        assert sums.values == tuple(float(Fraction(x) * m) for x, m in zip(released.values, ROWS.values(), strict=True))
+        assert session.left == 0
+    recheck("record", session.recorded())
+
+
+def kept(seen: list[Fraction], average: Fraction, scale: float) -> Fraction:
+    """No noise of its own, to see what it would be added to."""
+    seen.append(average)
+    return average
+
+
+def test_the_averages_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Fraction] = []
+    monkeypatch.setattr("attrpriv.mechanisms.column_plan.add_gaussian", partial(kept, seen))
+    made = sys.modules[ap.Plan.__module__]
+    monkeypatch.setattr(made, "correlated_noise", lambda factor, bits: [Fraction(0)] * len(factor))
+    with ap.Session(policy=place(tmp_path)) as session:
+        session.release(BY_REGION, "gaussian")
+    assert seen == exact()
+
+
+def test_sums_follow_from_averages_of_the_same_rows(tmp_path: Path) -> None:
+    with ap.Session(policy=place(tmp_path)) as session:
+        averages = session.release(BY_REGION)
+        sums = session.release(BY_REGION.replace("avg", "sum"))
+        assert sums.recorded
+        assert sums.values == tuple(float(Fraction(x) * m) for x, m in zip(averages.values, ROWS.values(), strict=True))
+        wide = [[high - low for low, high in (v.interval(0.9) for v in r.answers[0].values)] for r in (averages, sums)]
+        assert wide[1] == pytest.approx([width * rows for width, rows in zip(wide[0], ROWS.values(), strict=True)])
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    with ap.Session(policy=place(alone)) as session:
+        total = session.release("sum(weight) filter (where region = 'south')")
+        assert session.release("avg(weight) filter (where region = 'south')").value == float(Fraction(total.value) / 800)
+
+
+def test_a_sequence_of_the_table_and_its_groups(tmp_path: Path) -> None:
+    path = place(tmp_path)
+    with ap.Session(policy=path) as session:
+        whole = session.release("avg(weight)", "gaussian", spend=0.3)
+        north = session.release(NORTH, spend=0.5)
+        south = session.release(NORTH.replace("north", "south"), spend=0.5)
+        assert north.plan.certificate.follows(whole.plan.certificate)
+        assert south.plan.certificate.follows(north.plan.certificate)
+        assert session.left == pytest.approx(0.7 * 0.25, rel=1e-3)
+        with pytest.raises(RefusedError, match="was released before"):
+            session.release(BY_REGION, spend=0.5)
+        heights = session.release(BY_REGION.replace("weight", "height"), spend=0.5)
+        assert len(heights.values) == 4
+        with pytest.raises(RefusedError, match="Compute it from them, weighted by their sizes"):
+            session.release("avg(height)", "gaussian", spend=0.5)
+        entries = session.recorded()
+    found = recheck("record", entries)
+    assert (found.certificates, found.planned_again) == (4, 4)
+
+
+def test_a_record_with_another_number_of_rows_is_found(tmp_path: Path) -> None:
+    """Whoever writes a record anew, digests and all, cannot say that a subset had more rows, or was another one."""
+    with ap.Session(policy=place(tmp_path)) as session:
+        session.release(BY_REGION, "gaussian")
+        (entry,) = session.recorded()
+    assert recheck("record", [entry]).planned_again == 1
+    for change in ({"rows": 3}, {"where": "region = 'south'"}):
+        details = json.loads(canonical_json(entry.details))
+        details["columns"][0] |= change
+        plan = json.loads(canonical_json(entry.plan))
+        if "rows" in change:
+            plan[0]["parameters"]["groups"]["north"]["rows"] = 3
+        else:
+            plan[0]["parameters"]["groups"]["north"]["where"] = change["where"]
+        forged = Entry(**{**vars(entry), "details": details, "plan": plan})
+        with pytest.raises(CertificateError, match=r"over the rows that its policy says|must be what its policy plans"):
+            recheck("record", [forged])
+
+
+def test_groups_of_another_size_are_an_announced_failure(tmp_path: Path) -> None:
+    sizes = {**POLICY["sizes"], "region = 'north'": 1199}  # `other` has one more by that
+    with ap.Session(policy=place(tmp_path, sizes=sizes)) as session:
+        for query in (BY_REGION, NORTH, f"avg(height), {NORTH}"):
+            with pytest.raises(DataError) as caught:
+                session.release(query)
+            assert str(caught.value) == OTHER_SIZE
+            assert caught.value.__context__ is None
+        assert session.recorded() == ()
+
+
+def test_a_filter_beside_all_rows(tmp_path: Path) -> None:
+    frame = people().to_pandas()
+    with ap.Session(policy=place(tmp_path)) as session:
+        released = session.release(f"avg(weight), {NORTH}, avg(height) filter (where region = 'south')")
+        assert len(released.values) == 3
+        assert abs(released.values[2] - frame[frame["region"] == "south"]["height"].mean()) < 1
+
+
+def test_groups_of_some_rows_and_groups_by_bins(tmp_path: Path) -> None:
+    """Sizes are declared under the condition of the filter and of the group together."""
+    frame = people().to_pandas()
+    frame["visits"] = frame.index % 7
+    frame["member"] = frame.index % 3 == 0
+    few, many = "visits >= 0 and visits < 3", "visits >= 3 and visits <= 6"
+    sizes = {
+        "member = true": int(frame["member"].sum()),
+        f"member = true and {few}": int((frame["member"] & (frame["visits"] < 3)).sum()),
+        f"member = true and {many}": int((frame["member"] & (frame["visits"] >= 3)).sum()),
+        "member = false": int((~frame["member"]).sum()),
     }
-    plans = []
-    for k, women in enumerate((0.27, 0.36)):
-        folder = tmp_path / str(k)
-        folder.mkdir()
-        table = staff(k, women=women)
-        generator = np.random.default_rng(k)
-        pay = np.where(
-            np.array(table["gender"].to_pylist()) == "F", generator.normal(30, 8, ROWS), generator.normal(33, 9, ROWS)
-        )
-        path = office(
-            folder,
-            table.append_column("pay", pa.array(np.rint(pay).astype(np.int64))),
-            assume=assume,
-            protect=[{"parameter": "share(gender = 'F')", "between": [0.25, 0.4]}],
-            resolution={"hours": 1, "pay": 1},
-            release=["avg(hours)", "sum(pay)"],
-        )
-        said = Said("release", str(path), "--mechanism", "transport", "--json").json
-        evidence = said["plan"][0]["certificate"]["evidence"]
-        assert evidence["kind"] == "group_vector_transport"
-        assert evidence["check"]["shares"] == [0.25, 0.4]
-        assert len(said["answers"]) == 2
-        plans.append(said["plan"])
-    assert plans[0] == plans[1]
+    path = place(tmp_path, sizes=sizes, categories={}, bins={"visits": [0, 3, 6]})
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "t.parquet")
+    with ap.Session(policy=path) as session:
+        query = "SELECT visits, avg(height) FROM data WHERE member = true GROUP BY visits"
+        first = session.release(query, spend=0.5)
+        truth = frame[frame["member"]].groupby(frame["visits"] >= 3)["height"].mean()
+        assert np.abs(np.array(first.values) - truth.to_numpy()).max() < 1
+        second = session.release("SELECT member, avg(weight) FROM data GROUP BY member", spend=0.5)
+        assert [value.group for value in second.answers[0].values] == ["true", "false"]
+        assert recheck("record", session.recorded()).planned_again == 2
 
 
-@pytest.mark.parametrize("stranger", ["X", None])
-def test_an_unknown_category_is_an_announced_failure(tmp_path: Path, stranger: str | None) -> None:
-    table = staff()
-    genders = table["gender"].to_pylist()
-    genders[7] = stranger
-    path = office(tmp_path, table.set_column(0, "gender", pa.array(genders, pa.string())))
-    before = contents(tmp_path)
-    said = Said("release", str(path))
-    assert said.code == 2
-    assert said.complaint == UNKNOWN_CATEGORY.format(columns="hours, gender")
-    assert contents(tmp_path) == before
-
-
-def test_other_takes_the_rows_of_no_category(tmp_path: Path) -> None:
-    table = staff()
-    genders = ["?" if k < 3 else gender for k, gender in enumerate(table["gender"].to_pylist())]
-    path = office(tmp_path, table.set_column(0, "gender", pa.array(genders)), assume=POLICY["assume"] | {"other": "M"})
-    assert Said("release", str(path)).code == 0
-
-
-def test_fit_from_public_records(tmp_path: Path) -> None:
-    """`attrpriv fit` sees that the secret is a share and writes a groups assumption; its risk is paid out of delta."""
-    path = office(tmp_path, delta=1e-3)
-    write_table(tmp_path, staff(2, rows=20_000), "public.parquet")
-    fitted = Said("fit", str(path), "--public", str(tmp_path / "public.parquet"), "--out", str(tmp_path / "fitted.yaml"))
-    assert fitted.code == 0
-    assert "kind: groups" in (tmp_path / "fitted.yaml").read_text(encoding="utf-8")
-    whole = POLICY | {"delta": 1e-3, "assume": {"file": "fitted.yaml"}}
-    path = write_policy(tmp_path, whole, "fitted-policy.yaml")
-    said = Said("release", str(path), "--json").json
-    evidence = said["plan"][0]["certificate"]["evidence"]
-    assert evidence["kind"] == "group_transport"
-    assert evidence["fit_delta"] > 0
-
-
-def test_fit_refuses_the_private_table(tmp_path: Path) -> None:
-    path = office(tmp_path, delta=1e-3)
-    said = Said("fit", str(path), "--public", str(tmp_path / "staff.parquet"), "--out", str(tmp_path / "fitted.yaml"))
-    assert said.code == 2
-    assert not (tmp_path / "fitted.yaml").exists()
-
-
-def test_a_fit_on_these_very_rows_is_found_out_at_release(tmp_path: Path) -> None:
-    """The same rows under another name, fitted where the table was not known."""
-    path = office(tmp_path, delta=1e-3)
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    apart = office(elsewhere, staff(3), delta=1e-3)
-    write_table(elsewhere, staff(), "copy.parquet")
-    out = str(tmp_path / "fitted.yaml")
-    assert Said("fit", str(apart), "--public", str(elsewhere / "copy.parquet"), "--out", out).code == 0
-    whole = write_policy(tmp_path, POLICY | {"delta": 1e-3, "assume": {"file": "fitted.yaml"}}, "again.yaml")
-    assert Said("release", str(whole)).code == 2
-    assert Said("plan", str(path)).code == 0
+@pytest.mark.parametrize("command", ["plan", "release"])
+def test_on_the_command_line(tmp_path: Path, command: str) -> None:
+    path = place(tmp_path)
+    said = CliRunner().invoke(app, [command, str(path), BY_REGION], env={"COLUMNS": "160"})
+    assert said.exit_code == 0, said.output
+    assert "gaussian" in said.output
+    told = json.loads(CliRunner().invoke(app, [command, str(path), BY_REGION, "--json"]).stdout)
+    if command == "release":
+        assert "it's far" in said.output
+        assert [one["group"] for one in told["answers"][0]["groups"]] == ["north", "south", "it's far", "other"]
+    else:
+        chosen = next(one for one in told if one.get("chosen"))
+        assert chosen["parameters"]["groups"]["other"]["rows"] == 400

@@ -29,7 +29,7 @@ from attrpriv.shown import answer as answer_text
 from tests.end_to_end.material import NOON, ROWS, Said, assume, attrpriv, policy, students, write_policy, write_table
 
 reading_module = importlib.import_module("attrpriv.reading")
-session_module = importlib.import_module("attrpriv.session")
+steps_module = importlib.import_module("attrpriv.steps")
 
 POOR = students(seed=1, weight=120.0, income=25_000.0)
 RICH = students(seed=2, weight=190.0, income=190_000.0)
@@ -220,12 +220,12 @@ def average() -> float:
 def scale_from_the_data(patch: pytest.MonkeyPatch) -> None:
     """A little less epsilon, and so a little more noise, for a heavier school."""
     for name in ("rank", "plan_problem"):
-        real = getattr(session_module, name)
+        real = getattr(steps_module, name)
 
         def planted(problem: Any, *rest: Any, real: Any = real) -> Any:
             return real(problem.model_copy(update={"epsilon": 1 - average() * 1e-9}), *rest)
 
-        patch.setattr(session_module, name, planted)
+        patch.setattr(steps_module, name, planted)
 
 
 def note_from_the_data(patch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,9 @@ from typer.testing import CliRunner
 import attrpriv as ap
 from attrpriv.cli.app import app
 from attrpriv.engines.view_values import NO_GROUP
-from attrpriv.errors import AttrprivError, CertificateError, DataError, PolicyError, UsageError
+from attrpriv.errors import AttrprivError, DataError, PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict
-from attrpriv.reading import OTHER_SIZE, averages
+from attrpriv.reading import OTHER_SIZE
 from attrpriv.view_estimates import NO_ANSWER
 
 N = 2_000
@@ -164,16 +164,6 @@ def test_a_subset_of_another_size_is_an_announced_failure(tmp_path: Path) -> Non
         assert str(caught.value) == OTHER_SIZE
         assert caught.value.__context__ is None
         assert session.recorded() == ()
-
-
-def test_averages_over_a_subset_are_made_of_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No planner makes such a plan; averages over all rows would be divided by the subset's size."""
-    path = place(tmp_path, GAUSSIAN, sizes={"ward='a'": 600})
-    with ap.Session(policy=path) as session:
-        plan = session.plan("avg(weight) filter (where ward = 'a')")
-        monkeypatch.setattr(type(plan), "read_columns", property(lambda _: {"height": None}))
-        with pytest.raises(CertificateError, match="made of no others"):
-            averages(session._open, plan)
 
 
 # Every statistic on a view.

@@ -26,7 +26,7 @@ LEVEL = 4e-7
 FEW, MANY = 200, 5_000
 ROWS = 400
 
-session_module = importlib.import_module("attrpriv.session")
+steps_module = importlib.import_module("attrpriv.steps")
 exact_module = importlib.import_module("attrpriv.noise.exact")
 
 
@@ -60,7 +60,7 @@ def release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     chosen = ap.Policy(**policy("data", rows=ROWS))
     # A plan is a function of public facts: it is made once, and everything after it anew for each release.
     plan = ap.Session(connection.table("people"), chosen).plan()
-    monkeypatch.setattr(session_module, "plan_problem", lambda problem, mechanism, by: plan)
+    monkeypatch.setattr(steps_module, "plan_problem", lambda problem, mechanism, by: plan)
     scale = plan.noise.scale
 
     def many(number: int) -> NDArray[np.float64]:

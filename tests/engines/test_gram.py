@@ -211,7 +211,7 @@ TWO = [GramRead("a", 0.0, 1.0), GramRead("b", 0.0, 1.0)]
 
 
 def test_many_columns_are_multiplied_in_batches_exactly(tmp_path: Path) -> None:
-    data = wide(gram_batches.BLOCK + 77)
+    data = wide(gram_batches.SURE * 4 + 77)
     assert gram(open_table(ENGINES["parquet"](data, tmp_path)), WIDE_READS) == plain(data, WIDE_READS)
 
 
@@ -220,6 +220,7 @@ def test_many_columns_are_multiplied_in_batches_exactly(tmp_path: Path) -> None:
 def test_many_batches_and_blocks_are_put_together(width: int, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 16 rows, two or three of them a batch, and their products one after the other or at once."""
     monkeypatch.setattr(gram_batches, "BLOCK", 16)
+    monkeypatch.setattr(gram_batches, "SURE", 8)
     monkeypatch.setattr(gram_batches, "_LEAST_BLOCKS", 2)
     monkeypatch.setattr(gram_batches, "_MOST_BLOCKS", 3)
     monkeypatch.setattr(gram_batches, "_ENTRIES", 200)
@@ -227,19 +228,40 @@ def test_many_batches_and_blocks_are_put_together(width: int, rows: int, monkeyp
     assert gram(open_table(data), WIDE_READS[:width]) == plain(data, WIDE_READS[:width])
 
 
+# All parts at their largest: h = 2^22 - 1, l = 2^21 - 1.
+FULL = (2**22 - 1) * 2**22 + 2**21 - 1
+
+
 def test_blocks_of_full_size_at_the_ends_do_not_round() -> None:
-    """All products of halves at their largest, in two columns and more rows than a batch holds."""
-    rows, odd = 66_000, (2**22 - 1) * 2**22 + 2**21 - 1
-    found = gram(open_table(pa.table({"a": [float(odd)] * rows, "b": [float(-odd)] * rows})), TWO)
-    assert found == Gram(rows, (rows * odd, -rows * odd), ((rows * odd**2, -rows * odd**2), (-rows * odd**2, rows * odd**2)))
+    """In two columns and more rows than a batch holds: what is too large for a block is done again in smaller ones."""
+    rows = 140_000
+    found = gram(open_table(pa.table({"a": [float(FULL)] * rows, "b": [float(-FULL)] * rows})), TWO)
+    most = rows * FULL**2
+    assert found == Gram(rows, (rows * FULL, -rows * FULL), ((most, -most), (-most, most)))
 
 
-def test_larger_blocks_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That the test above can fail: 2^44 times 8192 rows is beyond 2^53."""
-    monkeypatch.setattr(gram_batches, "BLOCK", 8192)
-    odd = (2**22 - 1) * 2**22 + 2**20 + 1
-    data = pa.table({f"c{k}": [float(odd)] * 8191 for k in range(WIDE)})
-    assert gram(open_table(data), WIDE_READS).products[0][0] != 8191 * odd**2
+def test_blocks_that_are_not_looked_at_would_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That the test above can fail: 4096 rows of 2^44 and more are beyond 2^53."""
+    monkeypatch.setattr(gram_batches, "_WHOLE", math.inf)
+    rows = gram_batches.BLOCK - 1
+    found = gram(open_table(pa.table({"a": [float(FULL - 1)] * rows, "b": [float(FULL)] * rows})), TWO)
+    assert found.products[0][0] != rows * (FULL - 1) ** 2
+
+
+def test_a_block_that_is_sure_is_below_what_floats_hold() -> None:
+    """And twice as many rows might not be."""
+    largest = 2**22 + 2**21  # h + l, where k is next to 2^44
+    assert gram_batches.SURE * largest**2 < 2**53 < 2 * gram_batches.SURE * largest**2
+    assert gram_batches._MOST_BLOCKS * gram_batches.BLOCK * largest**2 < 2**63
+    assert gram_batches.BLOCK % gram_batches.SURE == 0
+
+
+@pytest.mark.parametrize("size", [1, 2**20, 2**21, 2**31, 2**43, LARGEST])
+def test_sizes_that_need_small_blocks_and_sizes_that_do_not(size: int) -> None:
+    """Against sums of Python's whole numbers; of the sizes here some stay below 2^53 in a block and some do not."""
+    rng = random.Random(size)
+    data = pa.table({name: [float(rng.randint(-size, size)) for _ in range(5000)] for name in ("a", "b")})
+    assert gram(open_table(data), TWO) == plain(data, TWO)
 
 
 @pytest.mark.parametrize("bad", [None, NAN, INF, float(2**44)])

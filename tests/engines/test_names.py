@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ibis
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.engines.grid import Grid
@@ -17,7 +18,10 @@ from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.tally import TallyRead
 from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, parse_condition
+from attrpriv.queries.query import quoted
+from attrpriv.queries.sql import parse_queries
 from tests.engines.backends import NO_POSTGRES, POSTGRES, postgres
+from tests.property.test_sql_meaning import conditions, table_of, truth
 
 HOSTILE = (
     'a"; DROP TABLE canary; --',
@@ -137,6 +141,72 @@ def test_names_and_constants_on_postgres(
 ) -> None:
     assume(number.lower() != text.lower())
     check(canary(made(number, text, [*values, wanted])), number, text, wanted, [*values, wanted])
+
+
+# --------------------------------------------------------------------------------------------------- generated filters
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def written(columns: Sequence[str], texts: Sequence[str]) -> list[tuple[str, Callable[[dict[str, Any]], bool | None]]]:
+    """Filters as people write them, with hostile constants, and what they mean for a row with missing entries."""
+    number, text, _ = columns
+    listed = ", ".join(map(literal, texts))
+    x, y = quoted(number), quoted(text)
+
+    def known(of: Callable[[Any], bool], column: str) -> Callable[[dict[str, Any]], bool | None]:
+        return lambda row: None if row[column] is None else of(row[column])
+
+    return [
+        (f"{y} in ({listed})", known(lambda value: value in texts, text)),
+        (f"{y} not in ({listed})", known(lambda value: value not in texts, text)),
+        (f"{y} = {literal(texts[0])} or {y} is null", lambda row: row[text] is None or row[text] == texts[0]),
+        (f"{x} between -2 and 1", known(lambda value: -2 <= value <= 1, number)),
+        (f"not {x} between 0 and 3.5", known(lambda value: not 0 <= value <= 3.5, number)),
+        (f"{x} is not null and {y} is null", lambda row: row[number] is not None and row[text] is None),
+    ]
+
+
+def with_texts(table: Any, column: str, texts: Sequence[str]) -> Any:
+    """Some entries are the hostile constants themselves."""
+    entries = [texts[k % len(texts)] if k % 4 == 0 else value for k, value in enumerate(table[column].to_pylist())]
+    return table.set_column(table.column_names.index(column), column, pa.array(entries, pa.string()))
+
+
+def check_filters(make: Callable[[Any], Source], data: st.DataObject) -> None:
+    """Sums over the rows that a filter keeps, and their number, by generated filters and by written ones, against Python."""
+    columns = data.draw(st.lists(names, min_size=3, max_size=3, unique_by=lambda name: name.lower()))
+    texts = data.draw(st.lists(constants, min_size=1, max_size=3, unique=True))
+    table = with_texts(table_of(columns, data.draw(st.integers(0, 5))), columns[1], texts)
+    trees = data.draw(st.lists(conditions(columns, 2), min_size=4, max_size=4))
+    asked = [(str(tree), partial(truth, tree)) for tree in trees] + written(columns, texts)
+    queries = [parse_queries(f"count(*) filter (where {where})")[0] for where, _ in asked]
+    assert [parse_queries(query.text)[0] for query in queries] == queries
+    reads = [
+        ColumnRead(columns[0], fill=1.0, grid=Grid(2.0**-10), where=parse_condition(query.where or "")) for query in queries
+    ]
+    source = make(table)
+    found = scan(source, reads)
+    rows = table.to_pylist()
+    kept = [[row for row in rows if means(row) is True] for _, means in asked]
+    assert found.hits == tuple(map(len, kept))
+    assert found.sums == tuple(sum(1 if row[columns[0]] is None else int(row[columns[0]]) for row in one) for one in kept)
+    assert alive(source)
+
+
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_filters_on_duckdb(data: st.DataObject) -> None:
+    check_filters(duckdb, data)
+
+
+@pytest.mark.skipif(NO_POSTGRES is not None, reason=str(NO_POSTGRES))
+@settings(max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_filters_on_postgres(canary: Callable[[Any], Source], data: st.DataObject) -> None:
+    check_filters(canary, data)
 
 
 def test_a_name_that_were_code_is_noticed() -> None:

@@ -47,9 +47,11 @@ def test_the_same_policy_and_table_give_the_same_answer(engine: str, tmp_path: P
     data = str(place) if isinstance(place, str | Path) else place
     asked = made(rows=ROWS, assume=assume, release=["avg(weight), avg(height)"])
     with ap.Session(data, asked, ledger=tmp_path / "x.ledger") as session:
-        found = session.release(mechanism="gaussian").values
+        found = session.release(mechanism="gaussian")
     with ap.Session(TABLE, asked, ledger=tmp_path / "arrow.ledger") as session:
-        assert session.release(mechanism="gaussian").values == found
+        released = session.release(mechanism="gaussian")
+        assert released.values == found.values
+        assert released.plan == found.plan  # and so is the law of the noise
 
 
 # ------------------------------------------------------------------------------------------------------------- read once

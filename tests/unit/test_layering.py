@@ -49,7 +49,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 ANYTHING_BUT_CLI = {
     "asked",
+    "derived",
+    "derived_plan",
     "session",
+    "steps",
     "demo",
     "ledger_record",
     "reading",

@@ -26,6 +26,7 @@ from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.guarantee import Certificate, ConstantEvidence
+from attrpriv.guarantee.words import in_words
 from attrpriv.policy.change import require_tighter
 from attrpriv.policy.models import Policy, digest_of
 
@@ -225,9 +226,9 @@ def _require_promised(certificate: Certificate, policy: Mapping[str, Any]) -> No
 
 def spent(name: str, known: Known) -> RefusedError:
     """Nothing is left, or no rule leads on from what was released."""
-    kind = "" if known.certificate is None else known.certificate.evidence.kind
+    held = "" if known.certificate is None else in_words(known.certificate.evidence.kind)
     goes_on = hasattr(known.certificate and known.certificate.evidence, "spent")
-    why = "all of it is used by what it holds" if goes_on else f"no rule leads on from a release with evidence of kind {kind}"
+    why = "all of it is used by what it holds" if goes_on else f"no rule leads on from {held}"
     return RefusedError(
         f"{name}: must have something left of the table's budget. Got none: {why}. Guarantees for single releases do not add "
         "up: answers that are harmless alone can reveal the secret together. Recorded answers are told again at no cost; next "

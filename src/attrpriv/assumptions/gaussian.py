@@ -183,7 +183,8 @@ class Gaussian(Assumption):
         return self
 
     def _require_semidefinite(self, parts: Sequence[tuple[str, ...]]) -> None:
-        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, self._pairs.known(columns)))
+        known = self._pairs.known
+        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, known(columns)), _PSD_SLACK)
         if not smallest >= -_PSD_SLACK:
             raise ValueError(
                 "correlations: the matrix must be positive semidefinite, so that some table can have it. "

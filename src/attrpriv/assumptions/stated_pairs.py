@@ -79,14 +79,19 @@ class StatedPairs(FrozenDict[float]):
 
     def complete(self, columns: Sequence[str]) -> bool:
         """Whether every pair of these columns is stated."""
-        return all(len(self.stated_with(column)) == len(columns) for column in columns)
+        return all(self._stated(column) == len(columns) for column in columns)
 
     def near(self, column: str, columns: Sequence[str]) -> tuple[str, ...] | None:
         """The one clique that holds the column; None for one of the core where there are several, because all of them do."""
-        held = self.stated_with(column)
-        if len(held) == len(columns):
+        if self._stated(column) == len(columns):
             return tuple(columns) if self.complete(columns) else None
+        held = self.stated_with(column)
         return tuple(c for c in columns if c in held)
+
+    def _stated(self, column: str) -> int:
+        """How many columns are stated with this one, itself among them."""
+        row = self._rows.get(column, {})
+        return len(row) + (column not in row)
 
     def cliques(self, name: str, columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The largest sets of columns with every pair stated; `ValueError` names what is missing from the pattern above."""
@@ -104,18 +109,29 @@ class StatedPairs(FrozenDict[float]):
 NO_PAIRS = StatedPairs({})
 
 
-def least_eigenvalue(parts: Iterable[tuple[str, ...]], matrix: Callable[[Sequence[str]], Matrix]) -> float:
-    """Of the matrices of all parts, some parts of one size together; 1 where there are none."""
+def least_eigenvalue(parts: Sequence[tuple[str, ...]], matrix: Callable[[Sequence[str]], Matrix], slack: float) -> float:
+    """Of the matrices of all parts; 1 where there are none. Where it is not below -slack, which is quicker to see, -slack."""
     import numpy as np
 
-    least = 1.0
+    try:
+        for stack in _stacks(parts, matrix):
+            if not np.isfinite(np.linalg.cholesky(stack + slack * np.eye(stack.shape[1]))).all():
+                return math.nan
+        return -slack if parts else 1.0
+    except np.linalg.LinAlgError:
+        return min(float(np.linalg.eigvalsh(stack)[:, 0].min()) for stack in _stacks(parts, matrix))
+
+
+def _stacks(parts: Iterable[tuple[str, ...]], matrix: Callable[[Sequence[str]], Matrix]) -> Iterator[Matrix]:
+    """The matrices of some parts of one size at a time."""
+    import numpy as np
+
     for _, same in itertools.groupby(parts, len):
-        while stack := list(itertools.islice(same, _TOGETHER)):
-            columns = tuple(dict.fromkeys(itertools.chain.from_iterable(stack)))
+        while some := list(itertools.islice(same, _TOGETHER)):
+            columns = tuple(dict.fromkeys(itertools.chain.from_iterable(some)))
             place = {column: k for k, column in enumerate(columns)}
-            rows = np.array([[place[column] for column in part] for part in stack])
-            least = min(least, float(np.linalg.eigvalsh(matrix(columns)[rows[:, :, None], rows[:, None, :]])[:, 0].min()))
-    return least
+            rows = np.array([[place[column] for column in part] for part in some])
+            yield matrix(columns)[rows[:, :, None], rows[:, None, :]]
 
 
 def _require_pattern(name: str, held: Mapping[str, frozenset[str]], core: set[str], columns: Sequence[str]) -> None:

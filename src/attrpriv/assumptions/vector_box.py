@@ -63,12 +63,8 @@ def _vector_box(gaussian: Gaussian, queries: tuple[str, ...], hidden: tuple[tupl
     if not spread[0] > 0:
         return None
     slopes = [_slope(gaussian, query, secret, spread) for query in queries]
-    centre = np.zeros((len(queries), len(queries)))
-    radius = np.zeros_like(centre)
-    for j, first in enumerate(queries):
-        for m, second in enumerate(queries):
-            low, high = _residual(gaussian, (first, second), secret, (slopes[j], slopes[m]), spread)
-            centre[j, m], radius[j, m] = (low + high) / 2, (high - low) / 2
+    low, high = _residuals(gaussian, queries, secret, slopes, spread)
+    centre, radius = (low + high) / 2, (high - low) / 2
     centre, radius = (centre + centre.T) / 2, np.maximum(radius, radius.T)
     residual = centre - np.diag(radius.sum(axis=1))
     residual.setflags(write=False)
@@ -126,7 +122,7 @@ def covariances(gaussian: Gaussian, columns: Sequence[str]) -> tuple[Matrix, Mat
     import numpy as np
 
     sds = [gaussian.sd_range(column) for column in columns]
-    rho, ends = correlation_ranges(gaussian, columns), np.array(sds).T
+    rho, ends = correlation_ranges(gaussian, columns), np.array(sds).reshape(-1, 2).T
     products = np.stack([r * p[:, None] * q[None, :] for r in rho for p in ends for q in ends])
     low, high = products.min(axis=0), products.max(axis=0)
     for j, k in zip(*np.nonzero(np.array(columns)[:, None] == np.array(columns)[None, :]), strict=True):
@@ -177,23 +173,38 @@ def _stated_slope(gaussian: Gaussian, query: str, column: str, coefficient: floa
     return min(ends), max(ends)
 
 
-def _residual(
+def _residuals(
     gaussian: Gaussian,
-    pair: tuple[str, str],
+    queries: Sequence[str],
     secret: Mapping[str, float],
-    slopes: tuple[Interval, Interval],
+    slopes: Sequence[Interval],
     spread: Interval,
-) -> Interval:
-    """The interval of Cov(x_1, x_2) minus what g explains of it, by whichever way of writing that is narrowest."""
-    if is_itself(pair[0], secret) or is_itself(pair[1], secret):
-        return 0.0, 0.0
-    low, high = _covariance(gaussian, *pair)
-    explained = [[a * b * v for a in slopes[0] for b in slopes[1] for v in spread]]
-    for beta, column in zip(slopes, reversed(pair), strict=True):
-        shared = _combined(gaussian, {column: 1.0}, secret)
-        explained.append([b * s for b in beta for s in shared])
-    options = [(low - max(taken), high - min(taken)) for taken in explained]
+) -> tuple[Matrix, Matrix]:
+    """The intervals of Cov(x_j, x_m) minus what g explains of it, by whichever way of writing that is narrowest."""
+    import numpy as np
+
+    low, high = covariances(gaussian, queries)
+    ends = np.array(slopes).reshape(-1, 2).T
+    shared = np.array([_combined(gaussian, {query: 1.0}, secret) for query in queries]).reshape(-1, 2).T
+    explained = (
+        _products(ends[:, None, :, None], ends[None, :, None, :], spread),
+        _products(ends[:, None, :, None], shared[None, :, None, :]),
+        _products(shared[:, None, :, None], ends[None, :, None, :]),
+    )
+    options = [(low - taken.max(axis=0), high - taken.min(axis=0)) for taken in explained]
     # Where nearly all is explained, the difference is smaller than the rounding of what it is taken of.
-    rounding = _ROUNDING * (max(abs(low), abs(high)) + max(abs(x) for taken in explained for x in taken))
-    least, most = min(options, key=lambda ends: ends[1] - ends[0])
-    return least - rounding, most + rounding
+    largest = np.max([np.abs(taken).max(axis=0) for taken in explained], axis=0)
+    rounding = _ROUNDING * (np.maximum(np.abs(low), np.abs(high)) + largest)
+    narrowest = np.argmin([most - least for least, most in options], axis=0)
+    least, most = (np.choose(narrowest, [option[end] for option in options]) for end in (0, 1))
+    known = np.array([is_itself(query, secret) for query in queries], dtype=bool)
+    apart = ~(known[:, None] | known[None, :])
+    return np.where(apart, least - rounding, 0.0), np.where(apart, most + rounding, 0.0)
+
+
+def _products(first: Matrix, second: Matrix, third: Sequence[float] = (1.0,)) -> Matrix:
+    """All products of an end of each of these intervals, for every pair of queries."""
+    import numpy as np
+
+    both = first * second
+    return np.concatenate([(both * end).reshape(4, *both.shape[2:]) for end in third])

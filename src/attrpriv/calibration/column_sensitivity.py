@@ -10,6 +10,7 @@
 | histogram (sum of absolute changes) | 2 n |
 | slope of y on x, sum of squares of x replaced by at least n v | (y's range)/sqrt(v) |
 | intercept of the same | (y's range) (1 + largest abs(x)/sqrt(v)) |
+| any statistic that is kept in [low, high] | high - low |
 | any other function | as declared, for one column at a time or for sets of them |
 
 It is 0 where the statistic reads none of T. Of a set that is not declared: the least of a declared larger set and the sum over
@@ -68,6 +69,11 @@ class ColumnSensitivity:
     @classmethod
     def total(cls, column: str, bounds: Bounds, n: int) -> ColumnSensitivity:
         return cls._whole((column,), n * _width(column, bounds) * _ROUND_UP)
+
+    @classmethod
+    def kept(cls, columns: Sequence[str], width: float) -> ColumnSensitivity:
+        """Any statistic of these columns that is kept in a public range of this width."""
+        return cls._whole(columns, width)
 
     @classmethod
     def slope(cls, y: str, x: str, bounds: Mapping[str, Bounds], least_variance: float | None = None) -> ColumnSensitivity:

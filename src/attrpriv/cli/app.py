@@ -19,7 +19,6 @@ from typing import Annotated, Any
 import typer
 
 from attrpriv import __version__
-from attrpriv.cli import render
 from attrpriv.errors import AttrprivError
 
 app = typer.Typer(
@@ -33,7 +32,7 @@ app = typer.Typer(
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file (YAML).", show_default=False)]
 QueryTexts = Annotated[
     list[str] | None,
-    typer.Argument(metavar="QUERY", help="avg(column), sum(column), count(*); default: the policy's release."),
+    typer.Argument(metavar="QUERY", help="avg(column), sum(x) / sum(y), count(*) ...; default: the policy's release."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
@@ -45,6 +44,9 @@ Spend = Annotated[
 WantedError = Annotated[
     float | None, typer.Option("--error", help="The least epsilon, up to the policy's, that reaches this error.")
 ]
+
+# What a shell says of a command that Ctrl-C ended.
+STOPPED = 130
 
 
 def clock() -> datetime:
@@ -61,8 +63,11 @@ def guarded(as_json: bool) -> Iterator[None]:
         return
     except AttrprivError as error:
         kind, message, code = error.kind, str(error), error.exit_code
-    except (KeyboardInterrupt, BrokenPipeError, typer.Exit, typer.Abort):
+    except (BrokenPipeError, typer.Exit, typer.Abort):
         raise
+    except KeyboardInterrupt:
+        kind, code = "stopped", STOPPED
+        message = "stopped. What was released before that, if anything, is in the ledger."
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
         message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
@@ -72,6 +77,8 @@ def guarded(as_json: bool) -> Iterator[None]:
         sys.stdout.flush()
     except OSError:
         _give_up_stdout()
+    from attrpriv.cli import render
+
     render.complain(message)
     raise typer.Exit(code)
 
@@ -121,7 +128,14 @@ def root(
 
 @app.command()
 def init(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A Parquet or CSV file.", show_default=False)],
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="A Parquet or CSV file, a pattern of files, postgresql://.../...?table=name or spark:name.",
+            show_default=False,
+        ),
+    ],
     template: Annotated[
         str, typer.Option("--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix).")
     ] = "school",
@@ -130,6 +144,7 @@ def init(
     as_json: AsJson = False,
 ) -> None:
     """Write a starter policy: column names and types, no statistic."""
+    from attrpriv.cli import render
     from attrpriv.cli.starter import write_starter
 
     with guarded(as_json):
@@ -151,6 +166,7 @@ def fit(
 ) -> None:
     """Write an assumption from public records, with its confidence. Never from the private table."""
     from attrpriv.cli import fit as fitting
+    from attrpriv.cli import render
     from attrpriv.errors import UsageError
 
     with guarded(as_json):
@@ -167,6 +183,7 @@ def fit(
 @app.command()
 def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
     """Is the policy complete, consistent and provable? Reads no row."""
+    from attrpriv.cli import render
     from attrpriv.cli.checks import check_policy
 
     with guarded(as_json):
@@ -191,20 +208,21 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Mechanisms side by side, with their expected error. Reads no row."""
+    from attrpriv.cli import render
     from attrpriv.cli.checks import missing_table
     from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
     with guarded(as_json):
         session = Session(policy=policy)
-        ranking = session.rank(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
+        ranked = session.ranked(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
         if as_json:
-            _print_json(ranking.entries())
+            _print_json(ranked.entries())
         else:
             render.note(missing_table(session.policy))
-            render.show_ranking(ranking, session.ledger_note(queries or None, ranking.chosen, spend), error)
-        if ranking.chosen is None:
-            refusal = ranking.error()
+            render.show_ranked(ranked, session.ledger_note(queries or None, ranked.plan, spend), error)
+        if ranked.refused is not None:
+            refusal = ranked.refused.error()
             render.complain(str(refusal))
             raise typer.Exit(refusal.exit_code)
 
@@ -220,6 +238,7 @@ def release(
     as_json: AsJson = False,
 ) -> None:
     """Answer the queries together, on top of everything released so far, and record it in the ledger."""
+    from attrpriv.cli import render
     from attrpriv.mechanisms.registry import measure
     from attrpriv.session import Session
 
@@ -242,6 +261,7 @@ def view(
     as_json: AsJson = False,
 ) -> None:
     """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
+    from attrpriv.cli import render
     from attrpriv.errors import UsageError
     from attrpriv.session import Session
 
@@ -259,6 +279,7 @@ def view(
 @app.command()
 def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = False) -> None:
     """Each line of the policy as a sentence: what is hidden, from whom, who could still learn what. Reads no row."""
+    from attrpriv.cli import render
     from attrpriv.cli.explain import explain_policy
 
     with guarded(as_json):
@@ -309,6 +330,7 @@ def demo(
     as_json: AsJson = False,
 ) -> None:
     """A school publishes an average weight and hides its families' mean income."""
+    from attrpriv.cli import render
     from attrpriv.demo import run_demo
 
     with guarded(as_json):

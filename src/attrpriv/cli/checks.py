@@ -14,6 +14,9 @@ from attrpriv.mechanisms.advice import advice
 from attrpriv.policy import Policy
 from attrpriv.session import Session
 
+# Of each entry of a plan.
+_KEPT = ("query", "mechanism", "noise", "error", "guarantee", "derived", "parts")
+
 
 @dataclass(frozen=True)
 class Check:
@@ -31,7 +34,7 @@ class Check:
             "ok": self.refusal is None,
             "policy_digest": self.policy.digest,
             "protect": [str(secret) for secret in self.policy.protect],
-            "queries": [{key: row[key] for key in ("query", "mechanism", "noise", "error")} for row in queries],
+            "queries": [{key: row[key] for key in _KEPT if key in row} for row in queries],
             "refused": None if self.refusal is None else str(self.refusal),
             "notes": list(self.notes),
         }
@@ -55,11 +58,13 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
         return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
     with Session(policy=policy) as session:
         try:
-            ranking = session.rank(queries)
-        except RefusedError as refused:  # the ledger leaves nothing for it
+            ranked = session.ranked(queries)
+        except RefusedError as refused:  # the ledger leaves nothing for it, or no part of a computation can be released
             return Check(policy, None, refused, ())
-        held = session.ledger_note(queries, ranking.chosen)
-    if ranking.chosen is None:
-        return Check(policy, None, ranking.error(), ())
-    extra = [*ranking.chosen.warnings, *(line for line in (advice(ranking), held, missing_table(policy)) if line)]
-    return Check(policy, ranking.chosen, None, (*ranking.chosen.remarks, *extra))
+        plan = ranked.plan
+        held = session.ledger_note(queries, plan)
+    if plan is None or ranked.refused is not None:
+        return Check(policy, None, None if ranked.refused is None else ranked.refused.error(), ())
+    told = dict.fromkeys(map(advice, ranked.rankings))
+    extra = [*plan.warnings, *(line for line in (*told, held, missing_table(policy)) if line)]
+    return Check(policy, plan, None, (*plan.remarks, *extra))

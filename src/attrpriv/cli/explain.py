@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.derived_plan import computed_line
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Secret
 from attrpriv.mechanisms.advice import advice
@@ -138,12 +139,15 @@ def _view(session: Session) -> tuple[str, ...]:
 
 
 def _answered(session: Session, queries: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    ranking = session.rank(queries)
-    if ranking.chosen is None:
-        return (str(ranking.error()),), ()
-    lines = [_answer_line(ranking.chosen, k) for k in range(len(ranking.chosen.queries))]
-    told = advice(ranking)
-    return (*lines, *ranking.chosen.remarks, *ranking.chosen.warnings), (() if told is None else (told[0].upper() + told[1:],))
+    ranked = session.ranked(queries)
+    if ranked.refused is not None:
+        return (str(ranked.refused.error()),), ()
+    lines: list[str] = []
+    for plan in (ranking.chosen for ranking in ranked.rankings if ranking.chosen is not None):
+        lines += [*(_answer_line(plan, k) for k in range(len(plan.queries))), *plan.remarks, *plan.warnings]
+    lines += map(computed_line, ranked.computed)
+    told = dict.fromkeys(line for ranking in ranked.rankings if (line := advice(ranking)) is not None)
+    return tuple(lines), tuple(line[0].upper() + line[1:] for line in told)
 
 
 def _answer_line(plan: Plan, k: int) -> str:
@@ -157,7 +161,8 @@ def _answer_line(plan: Plan, k: int) -> str:
     if noise.kind in ("none", "kernel"):
         how = "is released as it is" if noise.kind == "none" else "is moved as little as possible"
         return f"{query.text} {how} ({plan.mechanism}); {off}."
-    return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({plan.mechanism}); {off}."
+    by = plan.mechanism if plan.guarantee.confidence is None else f"{plan.mechanism}; {plan.guarantee.label}"
+    return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({by}); {off}."
 
 
 def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
+from attrpriv.derived_plan import computed_line, plans_of
 from attrpriv.engines.progress import watched
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.advice import advice
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from attrpriv.demo import Demo
     from attrpriv.mechanisms.view import ViewPlan
     from attrpriv.release import Release
+    from attrpriv.steps import Ranked
 
 # A pipe has no width of its own; in this one no sentence and no table wraps.
 _PIPE_WIDTH = 10_000
@@ -97,9 +99,24 @@ def _notes(shown: Console, notes: tuple[str, ...]) -> None:
         shown.print(f"[dim]-[/dim] {escape(note)}")
 
 
-def show_ranking(ranking: Ranking, ledger_note: str | None, error: float | None = None) -> None:
-    """All mechanisms side by side, the chosen one marked; `error`: what was asked for, and now decides epsilon."""
+def show_ranked(ranked: Ranked, ledger_note: str | None, error: float | None = None) -> None:
+    """All mechanisms side by side, step by step; `error`: what was asked for, and now decides epsilon."""
     shown = console()
+    for k, ranking in enumerate(ranked.rankings):
+        if len(ranked.rankings) > 1:
+            shown.print(f"[bold]{k + 1} of {len(ranked.rankings)}, one after the other[/bold]")
+        _ranking(shown, ranking, error)
+    for one in ranked.computed:
+        shown.print(f"[dim]-[/dim] {escape(computed_line(one))}")
+    if ranked.plan is not None:
+        if ledger_note is not None:
+            shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
+        names = ", ".join(dict.fromkeys(one.chosen.mechanism for one in ranked.rankings if one.chosen is not None))
+        shown.print(f"\nchosen: [bold green]{names}[/bold green]; nothing has been read or released.")
+
+
+def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
+    """One step, the chosen mechanism marked."""
     problem = ranking.problem
     for secret in problem.secrets:
         shown.print(f"hide   {escape(str(secret))}")
@@ -118,9 +135,6 @@ def show_ranking(ranking: Ranking, ledger_note: str | None, error: float | None 
             _notes(shown, ("subsample: its error is from the statistic at a public composition, not from the table's own.",))
         told = advice(ranking)
         warn(shown, (*ranking.chosen.warnings, *([] if told is None else [told])))
-        if ledger_note is not None:
-            shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
-        shown.print(f"\nchosen: [bold green]{ranking.chosen.mechanism}[/bold green]; nothing has been read or released.")
 
 
 def note(line: str | None) -> None:
@@ -149,7 +163,7 @@ def _mechanisms(ranking: Ranking, query: Query) -> Table:
 
 def _row(plan: Plan, query: Query, by: Measure) -> tuple[str, ...]:
     name = "constant (baseline)" if plan.mechanism == "constant" else plan.mechanism
-    return name, *_numbers(plan, query, by), plan.guarantee.kind
+    return name, *_numbers(plan, query, by), plan.guarantee.label
 
 
 def _numbers(plan: Plan, query: Query, by: Measure = "rmse") -> tuple[str, str, str]:
@@ -166,10 +180,13 @@ def show_release(released: Release) -> None:
     shown = console()
     shown.print(_answers(released))
     shown.print()
+    said: set[str] = set()  # what several plans say is said once
     for plan in released.plans:
-        _promise(shown, plan)
-        _notes(shown, plan.remarks)
+        if plan.guarantee.statement not in said:
+            shown.print(f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+        _notes(shown, tuple(line for line in (*plan.certificate.assumes, *plan.remarks) if line not in said))
         warn(shown, plan.warnings)
+        said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks}
     for line in released.whereabouts:
         shown.print(escape(line))
 
@@ -177,13 +194,28 @@ def show_release(released: Release) -> None:
 def _answers(released: Release) -> Table:
     whose = "the table's own value" if released.plan.view is None else "the whole table at that composition"
     table = _table("released", "value", f"95% interval for {whose}", "mechanism")
-    for name, value, interval, mechanism in released.rows():
-        table.add_row(escape(name), f"[bold]{value}[/bold]", interval, mechanism)
+    rows = released.rows()
+    for name, row in zip(_said_once(released, [row[0] for row in rows]), rows, strict=True):
+        table.add_row(escape(name), f"[bold]{row[1]}[/bold]", *row[2:])
+    if sys.stdout.isatty():  # a long query needs the room more than this column's heading does
+        table.columns[2].max_width = max(24, *(len(interval) for _, _, interval, _ in rows))
     return table
 
 
+def _said_once(released: Release, names: Sequence[str]) -> list[str]:
+    """The names of the rows; of several groups of one query, the query in front of the first alone."""
+    asked = [f"{part.query.text}: " for answer in released.answers for part in (answer, *answer.parts) if part.query.group_by]
+    starts = [start for text in dict.fromkeys(asked) for start in (text, f"from {text}")]
+    shown, last = [], ""
+    for name in names:
+        start = next((start for start in starts if name.startswith(start)), "")
+        shown.append(f"  {name.removeprefix(start)}" if start and start == last else name)
+        last = start
+    return shown
+
+
 def _promise(shown: Console, plan: Plan) -> None:
-    shown.print(f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
+    shown.print(f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
     for line in plan.certificate.assumes:
         shown.print(f"[dim]-[/dim] {escape(line)}")
 
@@ -196,7 +228,7 @@ def show_view(plan: ViewPlan, out: Path) -> None:
     for cell in plan.cells:
         table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
     shown.print(table)
-    shown.print(f"\n[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
+    shown.print(f"\n[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
     for line in plan.certificate.assumes:
         shown.print(f"[dim]-[/dim] {escape(line)}")
 
@@ -214,13 +246,22 @@ def show_check(found: Check) -> None:
     shown = console()
     for secret in found.policy.protect:
         shown.print(f"hide   {escape(str(secret))}")
-    if found.plan is not None:
-        for query in found.plan.queries:
-            kind, rmse, _ = _numbers(found.plan, query)
-            shown.print(f"answer {escape(query.text)} by {found.plan.mechanism}, {kind}, expected error {rmse}")
+    for plan in () if found.plan is None else plans_of(found.plan):
+        for query in plan.queries:
+            kind, rmse, _ = _numbers(plan, query)
+            told = "" if plan.guarantee.confidence is None else f" ({plan.guarantee.label})"
+            shown.print(f"answer {escape(query.text)} by {plan.mechanism}{told}, {kind}, expected error {rmse}")
     _notes(shown, found.notes)
     if found.refusal is None:
-        shown.print("[green]ok[/green] the policy is complete and consistent" + (", and provable." if found.plan else "."))
+        shown.print("[green]ok[/green] the policy is complete and consistent" + _how_sure(found))
+
+
+def _how_sure(found: Check) -> str:
+    """Whether the promise is proved, or rests on a simulation."""
+    if found.plan is None:
+        return "."
+    simulated = any(plan.guarantee.kind == "sampled" for plan in plans_of(found.plan))
+    return ", and covered by simulation as it opts in to." if simulated else ", and provable."
 
 
 def show_ledger(entries: Sequence[Entry], budget: Mapping[str, Any] | None) -> None:
@@ -232,6 +273,7 @@ def show_ledger(entries: Sequence[Entry], budget: Mapping[str, Any] | None) -> N
         shown.print("nothing has been released.")
         return
     table = _table("entry", "what", "value", "time")
+    table.columns[1].justify = "left"
     for entry, what, value, time in LedgerRecord(tuple(entries)).rows():
         table.add_row(entry, escape(what), value, time)
     shown.print(table)

@@ -9,6 +9,7 @@ from typing import Any
 
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError, UsageError
+from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.queries.query import quoted
 
@@ -27,12 +28,14 @@ class Starter:
         return {"schema_version": 1, "path": str(self.path), "policy": self.text, "types_by_sample": self.sniffed}
 
 
-def write_starter(data: Path, out: Path | None, force: bool, template: str = "school") -> Starter:
-    """Write the starter policy beside the table, or where told."""
+def write_starter(data: str, out: Path | None, force: bool, template: str = "school") -> Starter:
+    """Write the starter policy beside the table, or where told; for a table in a database or a cluster, here."""
     if template not in _TEMPLATES:
         raise UsageError(f"template: must be one of {', '.join(_TEMPLATES)}. Got {template!r}.")
-    source = open_table(data)
-    path = data.with_suffix(".yaml") if out is None else out
+    if is_url(data) and has_password(data):
+        raise UsageError("data: a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
+    source = open_table(data if is_remote(data) else Path(data))
+    path = ledger_beside(data).with_suffix(".yaml") if out is None else out
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
     text = starter_text(source, data, path, template)
@@ -43,16 +46,15 @@ def write_starter(data: Path, out: Path | None, force: bool, template: str = "sc
         failed = True
     if failed:
         raise UsageError(f"out: must be a place that can be written. Got {str(path)!r}.")
-    return Starter(path, text, sniffed=source.rows is None)
+    return Starter(path, text, sniffed=source.rows is None and not is_remote(data))
 
 
-def starter_text(source: Source, data: Path, path: Path, template: str = "school") -> str:
+def starter_text(source: Source, data: str, path: Path, template: str = "school") -> str:
     """The policy's text. Columns are named as an example; every number in it is to be decided by the owner."""
     hidden, published = _TEMPLATES[template].choose(source.columns)
-    same_place = data.resolve().parent == path.resolve().parent
-    place = data.name if same_place else str(data.resolve())
+    place = _beside(data, path)
     comments = "\n".join(f"#   {_scalar(name)}: {kind}" for name, kind in source.columns.items())
-    how = "guessed from a sample of rows" if source.rows is None else "from the file's schema"
+    how = "from its schema" if source.rows is not None or is_remote(data) else "guessed from a sample of rows"
     rows = "rows: TODO                     # the number of rows; it becomes public\n" if source.rows is None else ""
     head = _HEAD.format(data=_scalar(place), comments=comments, how=how, rows=rows)
     body = _TEMPLATES[template].text.format(
@@ -67,6 +69,14 @@ def starter_text(source: Source, data: Path, path: Path, template: str = "school
         count=_scalar(f"count(*) filter (where {quoted(published)} > TODO)"),
     )
     return head + body
+
+
+def _beside(data: str, path: Path) -> str:
+    """The table as the policy at this path names it."""
+    if is_remote(data):
+        return data
+    same_place = Path(data).resolve().parent == path.resolve().parent
+    return Path(data).name if same_place else str(Path(data).resolve())
 
 
 def _two_numbers(columns: Mapping[str, str]) -> tuple[str, str]:

@@ -94,14 +94,14 @@ def gram(source: Source, reads: Sequence[GramRead]) -> Gram:
     check_columns(source, [read.column for read in reads])
     if len(reads) > _WIDE and source.engine.name != "duckdb":
         raise DataError(TOO_WIDE.format(engine=source.engine.name, most=_WIDE, width=len(reads)))
-    result = quietly(lambda: _gram(source, reads))
+    result = quietly(lambda: gram_in_steps(source, reads))
     if isinstance(result, Gram):
         return result
     columns = ", ".join(shown_name(read.column) for read in reads) or "none"
     raise DataError((ENGINE_FAILED if result is None else TOO_FAR).format(columns=columns))
 
 
-def _gram(source: Source, reads: Sequence[GramRead]) -> Gram | str:
+def gram_in_steps(source: Source, reads: Sequence[GramRead]) -> Gram | str:
     """The one query. Exceptions are the engine's; a text says that some value cannot be used."""
     if source.engine.name == "duckdb":
         values = [_scaled(source, read) for read in reads]

@@ -1,21 +1,24 @@
 """The Gram matrix of a DuckDB table: the engine streams the columns in steps, in batches, and BLAS multiplies them, exactly.
 
-A number of steps below 2^44 is split into two halves, k = 2^22 h + l with |h| <= 2^22 and |l| <= 2^21. A product of two halves
-is at most 2^44, so 512 rows of them add up to at most 2^53: in floats without any rounding, in whatever order BLAS adds. Blocks
-of 512 rows are multiplied that way; their products are then added as whole numbers,
+A number of steps below 2^44 is split into two parts, k = 2^22 h + l with |h| <= 2^22 and |l| <= 2^21, and with s = h + l
 
-    sum of k_i k_j  =  2^44 sum h_i h_j  +  2^22 (sum h_i l_j + sum l_i h_j)  +  sum l_i l_j
+    sum of k_i k_j  =  2^44 H  +  2^22 (S - H - L)  +  L,        H = sum of h_i h_j,  S = sum of s_i s_j,  L = sum of l_i l_j
 
-A last row of ones makes the sums and the number of rows products as well. As aggregates in SQL the products of two columns take
-twice as long, and those of ten at least seven times (bench/gram.py).
+Each of the three is symmetric, which halves the work. BLAS adds in floats, a block of rows at a time, and without any rounding
+as long as no partial sum exceeds 2^53. Whether one did is seen on the diagonal. It is a sum of squares, so that whatever order
+they are added in, it cannot pass 2^53 and come out below; and where it is below, so are all partial sums of all products, by
+Cauchy and Schwarz. A block of 128 rows is below in any case, as (1.5 * 2^22)^2 * 128 < 2^53, a block of 4096 nearly always. One
+that is not is done again in blocks of 128. Blocks are then added as whole numbers.
 
-What must never change: the number of rows of a block times the largest product is at most 2^53. One query; a batch is dropped
-before the next one comes.
+While BLAS multiplies a batch, the engine reads the next one, and it is split.
+
+What must never change: no block counts whose diagonal reaches 2^53. One query; two batches are held at a time, no more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.engines.tables import Source, careful
@@ -24,11 +27,14 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-BLOCK = 512
 MOST_STEPS = 2**44
+BLOCK, SURE = 4096, 128
+"""Rows of a block, and of one in which no sum can exceed what floats hold exactly."""
 _HALF = 22
-# Blocks of a batch: as many as fit into a processor's cache, and few enough that Python does not notice.
-_LEAST_BLOCKS, _MOST_BLOCKS, _CACHED_BLOCKS = 16, 128, 512
+_WHOLE = 2.0**53
+# Values of a batch: as many as a processor's cache holds, and enough that Python does not notice.
+_VALUES = 2**18
+_LEAST_BLOCKS, _MOST_BLOCKS = 4, 32
 # Entries of the products of blocks that are made at a time: 16 MiB.
 _ENTRIES = 2**21
 
@@ -36,23 +42,20 @@ _ENTRIES = 2**21
 def gram_of_batches(source: Source, scaled: list[Any]) -> tuple[int, list[int], list[list[int]]] | None:
     """Rows, sums and sums of products of these columns, rounded; None where a value is missing or not below MOST_STEPS."""
     width = len(scaled)
-    blocks = max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _CACHED_BLOCKS // max(width, 1)))
-    halves, total = _Halves(width, blocks), _Products(2 * width + 1)
-    for columns in _batches(source, scaled, blocks * BLOCK):
-        if columns is None or not halves.fill(columns):
-            return None
-        total.add(halves.blocks)
-    found = total.whole()
-    order = range(width)
-    sums = [(found[i][-1] << _HALF) + found[width + i][-1] for i in order]
-    products = [
-        [
-            (found[i][j] << 2 * _HALF) + ((found[i][width + j] + found[width + i][j]) << _HALF) + found[width + i][width + j]
-            for j in order
-        ]
-        for i in order
-    ]
-    return found[-1][-1], sums, products
+    blocks = max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _VALUES // (width * BLOCK)))
+    total = _Sums(width)
+    parts = [_Parts(width, blocks * BLOCK), _Parts(width, blocks * BLOCK)]
+    added: list[Future[None]] = []
+    with ThreadPoolExecutor(1, "attrpriv products") as pool:
+        for k, columns in enumerate(_batches(source, scaled, blocks * BLOCK)):
+            if k > 1:
+                added.pop(0).result()  # what is to be overwritten
+            if columns is None or not parts[k % 2].fill(columns):
+                return None
+            added.append(pool.submit(total.add, parts[k % 2]))
+        for one in added:
+            one.result()
+    return total.whole()
 
 
 def _batches(source: Source, scaled: list[Any], rows: int) -> Iterator[list[NDArray[np.float64]] | None]:
@@ -69,60 +72,82 @@ def _batches(source: Source, scaled: list[Any], rows: int) -> Iterator[list[NDAr
                 yield [column[start : start + rows] for column in columns]
 
 
-class _Halves:
-    """The halves of a batch: high ones, low ones, ones; a row for each column, and room for some blocks of rows."""
+class _Parts:
+    """h, l and s of a batch: three matrices, with a row for each column."""
 
-    def __init__(self, width: int, blocks: int) -> None:
+    def __init__(self, width: int, most: int) -> None:
         import numpy as np
 
-        self._width, self._block = width, BLOCK
-        self._room = np.zeros((2 * width + 1, blocks * BLOCK))
-        self._used = 0
+        self._room = np.zeros((3, width, most))
+        self.rows = 0
 
     def fill(self, columns: list[NDArray[np.float64]]) -> bool:
         """Split a batch; False where a value is NaN or too large."""
         import numpy as np
 
-        rows = len(columns[0])
-        self._used = -(-rows // self._block)
-        self._room[:, rows : self._used * self._block] = 0  # the rest of the last block
-        self._room[-1, :rows] = 1
-        for i, column in enumerate(columns):
-            high, low = self._room[i, :rows], self._room[self._width + i, :rows]
+        self.rows = rows = len(columns[0])
+        self._room[:, :, rows : -(-rows // BLOCK) * BLOCK] = 0  # the rest of the last block
+        for column, high, low, both in zip(columns, *self._room[:, :, :rows], strict=True):
             np.rint(column, out=low)
             if not (low.max() < MOST_STEPS and low.min() > -MOST_STEPS):  # NaN is neither
                 return False
             np.rint(np.multiply(low, 2.0**-_HALF, out=high), out=high)
-            low -= high * 2.0**_HALF
+            np.subtract(low, np.multiply(high, 2.0**_HALF, out=both), out=low)
+            np.add(high, low, out=both)
         return True
 
-    @property
-    def blocks(self) -> NDArray[np.float64]:
-        """A stack of matrices, one for each block."""
-        shape = (len(self._room), self._used, self._block)
-        return self._room[:, : self._used * self._block].reshape(shape).transpose(1, 0, 2)
+    def sums(self) -> NDArray[np.int64]:
+        """Of h and of l, column by column: at most 2^22 times the rows of a batch."""
+        import numpy as np
+
+        return np.asarray(self._room[:2, :, : self.rows].sum(axis=2), dtype=np.int64)
+
+    def blocks(self, part: int, block: int) -> NDArray[np.float64]:
+        """A stack of matrices, one for each block of rows."""
+        room = self._room[part, :, : -(-self.rows // block) * block]
+        return room.reshape(len(room), -1, block).transpose(1, 0, 2)
 
 
-class _Products:
-    """A matrix of sums of whole numbers, in two parts: the floats of a few blocks at a time are added in 64 bits."""
+class _Sums:
+    """Rows, sums of h and l, and H, L and S: whole numbers of any size, the last in two parts of 64 bits."""
 
     def __init__(self, width: int) -> None:
         import numpy as np
 
-        self._low = np.zeros((width, width), dtype=np.int64)
+        self._rows = 0
+        self._sums = np.zeros((2, width), dtype=np.int64)
+        self._low = np.zeros((3, width, width), dtype=np.int64)
         self._high = np.zeros_like(self._low)
-        self._most = max(1, min(_MOST_BLOCKS, _ENTRIES // width**2))
 
-    def add(self, blocks: NDArray[np.float64]) -> None:
-        import numpy as np
+    def add(self, parts: _Parts) -> None:
+        self._rows += parts.rows
+        self._sums += parts.sums()
+        for part in range(3):
+            found = _products(parts.blocks(part, BLOCK))
+            if found is None:
+                found = _products(parts.blocks(part, SURE))
+            if found is None:
+                raise ArithmeticError("gram: a block that cannot round has rounded.")
+            self._low[part] += found & 0xFFFFFFFF
+            self._high[part] += found >> 32
 
-        for start in range(0, len(blocks), self._most):
-            some = blocks[start : start + self._most]
-            # Of at most 128 blocks, each at most 2^53.
-            found = (some @ some.transpose(0, 2, 1)).astype(np.int64).sum(axis=0)
-            self._low += found & 0xFFFFFFFF
-            self._high += found >> 32
+    def whole(self) -> tuple[int, list[int], list[list[int]]]:
+        high, low, both = ((high.astype(object) << 32) + low for high, low in zip(self._high, self._low, strict=True))
+        products = (high << 2 * _HALF) + ((both - high - low) << _HALF) + low
+        sums = (self._sums[0].astype(object) << _HALF) + self._sums[1]
+        return self._rows, sums.tolist(), products.tolist()
 
-    def whole(self) -> list[list[int]]:
-        pairs = zip(self._high.tolist(), self._low.tolist(), strict=True)
-        return [[(high << 32) + low for high, low in zip(*pair, strict=True)] for pair in pairs]
+
+def _products(blocks: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """The sum over a batch's blocks of each times its transpose, below 2^63; None where one may have been rounded."""
+    import numpy as np
+
+    count, width, _ = blocks.shape
+    found, most = np.zeros((width, width), dtype=np.int64), max(1, _ENTRIES // width**2)
+    for start in range(0, count, most):
+        some = blocks[start : start + most]
+        made = some @ some.transpose(0, 2, 1)
+        if not made.diagonal(axis1=1, axis2=2).max() < _WHOLE:
+            return None
+        found += made.astype(np.int64).sum(axis=0)
+    return found

@@ -66,7 +66,7 @@ def row_table(table: Any, query: Query, groups: Sequence[Group] | None, missing:
     named = dict(zip(query.columns, columns, strict=True))
     clipped = {short: _clipped(first[short], bounds.get(name)) for name, short in named.items()}
     second = first.select("cell", "group", "hit", **clipped)
-    values = {f"u{k}": _arithmetic(argument, second, named) for k, argument in enumerate(query.arguments)}
+    values = {f"u{k}": polynomial(argument, second, named) for k, argument in enumerate(query.arguments)}
     third = second.select("cell", "group", "hit", **(values or {"u0": _ones(second)}))
     # Whatever is missing makes its arithmetic so, and what overflows is not finite.
     bad = reduce(operator.or_, [third[u].isnull() | third[u].isinf() | third[u].isnan() for u in third.columns[3:]])
@@ -119,7 +119,7 @@ def _clipped(value: Any, ends: tuple[float, float] | None) -> Any:
     return value if ends is None else value.clip(lower=exact_float(ends[0]), upper=exact_float(ends[1]))
 
 
-def _arithmetic(of: Arithmetic, table: Any, named: Mapping[str, str]) -> Any:
+def polynomial(of: Arithmetic, table: Any, named: Mapping[str, str]) -> Any:
     """The polynomial, term by term in its canonical order: equal rows have equal values."""
     if of.column is not None:
         return table[named[of.column]]

@@ -7,6 +7,7 @@ before). A plan is a function of the problem, so nothing in a plan depends on th
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
@@ -17,10 +18,12 @@ from attrpriv.errors import QueryError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.public_groups import Categories
+from attrpriv.framework.sampling import Sampled
 from attrpriv.framework.secret import Secret
-from attrpriv.queries.arithmetic import parse_arithmetic
 from attrpriv.queries.conditions import parse_condition
+from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
 
 # Above 100 a promise says nothing: e^100 is beyond any prior.
 Epsilon = Annotated[Finite, Field(gt=0, le=100)]
@@ -59,17 +62,39 @@ def _canonical_conditions(value: object) -> object:
 Sizes = Annotated[FrozenMap[Annotated[int, Field(strict=True, ge=1)]], BeforeValidator(_canonical_conditions)]
 
 
-def _form_query(key: str) -> Query:
-    with suppress(QueryError):
-        return Query("avg", of=(key,))
-    raise QueryError(f"{key}: was released before, over a subset of the rows. What may follow that is not covered.")
+def _canonical_statistics(value: object) -> object:
+    """Statistics under the text that queries have too."""
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[object, object] = {}
+    for key, ends in value.items():
+        asked: tuple[Query, ...] = ()
+        with suppress(QueryError):
+            asked = parse_queries(key)
+        if len(asked) != 1 or asked[0].kind not in NON_LINEAR or not asked[0].plain:
+            raise ValueError(f"{key}: must be a variance, covariance, regression or quantile of all rows: regr_slope(y, x).")
+        if asked[0].text in found:
+            raise ValueError(f"must name each statistic once. Got {asked[0].text} twice.")
+        found[asked[0].text] = ends
+    return found
 
 
-def _is_form(key: str) -> bool:
-    """Whether a column's name is also how a combination of columns is written."""
-    with suppress(QueryError):
-        return parse_arithmetic(key).text == key != parse_arithmetic(key).column
-    return False
+Ranges = Annotated[FrozenMap[Range], BeforeValidator(_canonical_statistics)]
+
+
+_FILTER = " filter (where "
+
+
+def _named(key: str) -> Query | None:
+    """The average that has this name, of a combination of columns or over a subset; None where it is no such name."""
+    cuts = [found.start() for found in re.finditer(re.escape(_FILTER), key)]
+    texts = [f"avg({key})", *(f"avg({key[:cut]}){key[cut:]}" for cut in cuts)]
+    asked: list[Query] = []
+    for text in texts:
+        with suppress(QueryError):
+            asked += parse_queries(text)
+    found = {query for query in asked if query.key == key and (query.of or query.where is not None)}
+    return found.pop() if len(found) == 1 else None
 
 
 class Problem(FrozenModel):
@@ -89,6 +114,8 @@ class Problem(FrozenModel):
     bins: FrozenMap[Edges] = Field(default_factory=dict)
     categories: FrozenMap[Categories] = Field(default_factory=dict)
     sizes: Sizes = Field(default_factory=dict)
+    ranges: Ranges = Field(default_factory=dict)
+    sampled: Sampled | None = Field(default=None, description="the opt-in to guarantees that rest on simulation")
     composition: FrozenMap[Share] = Field(default_factory=dict)
     known_rows: Annotated[Share, Field(lt=1)] = 0.0
     types: FrozenMap[str] = Field(default_factory=dict)
@@ -121,6 +148,12 @@ class Problem(FrozenModel):
         return any(not query.simple for query in self.queries)
 
     @property
+    def wheres(self) -> tuple[str | None, ...]:
+        """Which rows each of `columns` is over; None: all."""
+        found = {query.key: query.where for query in self.queries}
+        return tuple(found[key] for key in self.columns)
+
+    @property
     def forms(self) -> tuple[dict[str, float], ...]:
         """The coefficients of each of `columns`; of a column as it is, itself once."""
         found = {query.key: query.linear for query in self.queries if query.key is not None}
@@ -130,18 +163,22 @@ class Problem(FrozenModel):
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The columns of the table that `columns` are made of."""
-        return tuple(dict.fromkeys(column for form in self.forms for column in form)) if self.combined else self.columns
+        if not self.combined and not any(self.wheres):
+            return self.columns
+        return tuple(dict.fromkeys(column for form in self.forms for column in form))
 
     def average(self, key: str) -> Query:
         """The query behind one of `columns`, also of an earlier release: a column that the assumption names, else a form."""
         asked = next((query for query in self.queries if query.key == key), None)
         if asked is not None:
-            return Query("avg", asked.column, of=asked.of)
-        if not any(key in getattr(member, "columns", ()) for member in self.theta):
-            return _form_query(key)
-        if _is_form(key):
+            return Query("avg", asked.column, asked.where, of=asked.of)
+        column = any(key in getattr(member, "columns", ()) for member in self.theta)
+        named = _named(key)
+        if column and named is not None:
             raise QueryError(f"{key}: was released before, and may be a column or a combination of columns. Rename the column.")
-        return Query("avg", key)
+        if not column and named is None:
+            raise QueryError(f"{key}: was released before, and is neither an assumed column nor a combination of some.")
+        return Query("avg", key) if named is None else named
 
     def spacing(self, column: str) -> tuple[float | None, bool]:
         """The spacing of the column's values, if anything is known of it, and whether the policy declared it.
@@ -162,4 +199,4 @@ class Problem(FrozenModel):
         return "\n".join(lines)
 
 
-__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Share", "Sizes"]
+__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Ranges", "Share", "Sizes"]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
@@ -19,7 +20,7 @@ from pydantic import Field
 from attrpriv.calibration.count_joint import joint_row_loss
 from attrpriv.calibration.count_sequence import Asked, row_loss
 from attrpriv.framework.model import FrozenModel, NonNegative, Positive
-from attrpriv.guarantee.sensitivity import LaplaceTerm
+from attrpriv.guarantee.sensitivity import LaplaceTerm, covers_statistic
 from attrpriv.laws.records import RecordLaws
 
 # Covers the rounding of a sum of two and of a quotient, on the private side.
@@ -168,3 +169,7 @@ class CountSequenceEvidence(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what was counted on."""
         return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
+
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction | None, kind: str, scale: float) -> bool:
+        """Whatever columns it reads: its noise is for the whole range."""
+        return covers_statistic(self.terms, name, width, kind, scale)

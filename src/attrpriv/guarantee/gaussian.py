@@ -105,7 +105,6 @@ class GaussianEvidence(Charged):
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
     factor: Rows = Field(default=(), description="further noise, common to the averages: this matrix times standard normals")
-    alone: bool = Field(default=False, description="of some of the rows: nothing may follow")
     before: int = Field(default=0, ge=0, description="so many of the columns, the first ones, were released earlier")
     common_before: int = Field(default=0, ge=0, description="so many columns of the factor were drawn then")
     checks: tuple[GaussianCheck, ...]
@@ -169,8 +168,8 @@ class GaussianEvidence(Charged):
 
     @property
     def final(self) -> bool:
-        """Sets of values, clipped rows and parts of a table are covered for a release that is alone."""
-        return bool(self.alone or self.set_checks or self.clip_delta)
+        """Sets of values and clipped rows are covered for a release that is alone."""
+        return bool(self.set_checks or self.clip_delta)
 
     def follows(self, earlier: object | None) -> bool:
         """Whether the columns that it says were released earlier are those of this evidence, with the same noise."""

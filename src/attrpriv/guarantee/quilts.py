@@ -12,6 +12,7 @@ is not sound); a term counts as known only if *all* columns that it reads are in
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -124,6 +125,15 @@ class QuiltEvidence(FrozenModel):
         """Whether this noise on a column's average is what was counted on."""
         return any(
             (term.name, term.columns, term.scale) == (column, (column,), scale) and kind == _kind(term) for term in self.terms
+        )
+
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction | None, kind: str, scale: float) -> bool:
+        """Whether this noise on a statistic of these columns, kept in a range of this width, is what was counted on."""
+        return any(
+            (term.name, frozenset(term.columns), term.scale) == (name, read, scale)
+            and kind == _kind(term)
+            and (width is not None and term.sensitivity is not None and width <= Fraction(term.sensitivity))
+            for term in self.terms
         )
 
     def counts(self, read: frozenset[str], moves: float, noise: str, scale: float) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
@@ -35,6 +37,18 @@ class LaplaceEvidence(FrozenModel):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
         return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
+
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction | None, kind: str, scale: float) -> bool:
+        """Whatever columns it reads: all of them may change."""
+        return covers_statistic(self.terms, name, width, kind, scale)
+
+
+def covers_statistic(terms: Sequence[LaplaceTerm], name: str, width: Fraction | None, kind: str, scale: float) -> bool:
+    """Whether Laplace noise of this scale on a statistic kept in a range of this width is what was counted on."""
+    return kind == "laplace" and any(
+        (term.column, term.scale) == (name, scale) and width is not None and width <= Fraction(term.sensitivity)
+        for term in terms
+    )
 
 
 class ConstantEvidence(FrozenModel):

@@ -14,10 +14,19 @@ from attrpriv.mechanisms.accuracy import Error, Noise
 from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace
 
 
+class Group(FrozenModel):
+    """One group of a GROUP BY: its name, and the column plan that has its average."""
+
+    name: str
+    column: str
+
+
 class ColumnPlan(FrozenModel):
     """How one column is read and noised; all in the unit of its average."""
 
     column: str
+    where: str | None = Field(default=None, description="the rows that the average is over; none: all")
+    rows: int | None = Field(default=None, description="how many these are, a public number")
     noise: Noise
     independent: NonNegative = Field(default=0.0, description="the part of Gaussian noise that is this column's own")
     error: Error

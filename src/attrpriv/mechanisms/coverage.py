@@ -4,8 +4,10 @@
 |---|---|
 | count(*), avg and sum of one column | every mechanism that covers the assumption |
 | avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation`; a view |
-| avg over a subset of declared size | `gaussian`; without a declared size a view |
-| avg and sum of products of columns, variances, covariances, regressions, quantiles | a view |
+| avg and sum of these over subsets or by group, of declared sizes | `gaussian`, `transport` (columns); else a view |
+| variances, covariances, regressions, quantiles, over all rows | `markov_quilt`, `group_dp` (bounds or ranges); a view |
+| the same, under gaussian or groups | `gaussian_approximation` by simulation, where the policy opts in |
+| avg and sum of products of columns; any of these over a subset | a view |
 | anything by group | a view; `count(*)` by group also under counts |
 
 What must never change: what is not in this table is refused, whatever a mechanism would make of it.
@@ -17,9 +19,12 @@ from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.framework.public_groups import public_groups
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
 
 ON_A_VIEW = "subsample"
+RANGED = frozenset({"group_dp", "markov_quilt"})
+SIMULATED = "gaussian_approximation"
 LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 
@@ -30,6 +35,10 @@ def require_covered(name: str, problem: Problem) -> None:
             _require_groups(problem, query)
         elif query.kind == "avg" and query.where is not None and query.group_by is None and query.linear is not None:
             _require_size(name, problem, query)
+        elif query.linear is not None and not query.plain and (name == "gaussian" or (name == "transport" and query.simple)):
+            continue  # sizes are asked for there
+        elif query.kind in NON_LINEAR and name in (*RANGED, SIMULATED):
+            _require_all_rows(query)
         elif not query.simple:
             _require_linear(name, query)
 
@@ -55,15 +64,21 @@ def _require_linear(name: str, query: Query) -> None:
         )
     raise Refusal(
         f"does not cover {query.text}. Three ways: (a) any query on the secret-free view (protect a count, share or "
-        "distribution; mechanism subsample); (b) a declared sensitivity under a parameter network; (c) gaussian_approximation "
-        "with simulated laws. Only (a) is there in this version."
+        "distribution; mechanism subsample); (b) a declared sensitivity: bounds or ranges, and markov_quilt under a parameter "
+        "network, or group_dp; (c) gaussian_approximation "
+        "with simulated laws, under a gaussian or groups assumption, where the policy opts in (sampled: {runs: 100000})."
     )
+
+
+def _require_all_rows(query: Query) -> None:
+    if not query.plain:
+        raise Refusal(f"does not cover {query.text}, over some rows; ask for it over all rows. A view answers it as it is.")
 
 
 def _require_size(name: str, problem: Problem, query: Query) -> None:
     """An average over some rows is a ratio of two sums, one of which is a count that may tell the secret."""
     if query.where in problem.sizes:
-        if name == "gaussian":
+        if name == "gaussian" or (name == "transport" and query.simple):
             return
         raise Refusal(f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.")
     raise Refusal(

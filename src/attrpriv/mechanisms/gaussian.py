@@ -16,30 +16,30 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import replace
 
 from attrpriv.assumptions import Gaussian, Tolerance
 from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
 from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration.search import least_epsilon
-from attrpriv.divergences import gaussian_epsilon
 from attrpriv.errors import CertificateError
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, GaussianCheck, GaussianEvidence, Guarantee
-from attrpriv.mechanisms.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.mechanisms.accuracy import Noise, noise_error
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget, sequence_budget
 from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
+from attrpriv.mechanisms.gaussian_model_error import gaussian_model_error
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
 from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms, require_smooth_forms
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.seen import Seen, seen
+from attrpriv.mechanisms.seen import Seen, seen, seen_in
 from attrpriv.mechanisms.stacked import Past, conditioned, target
+from attrpriv.mechanisms.subset import Rows, grouped, subset_lines
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
 
@@ -68,43 +68,49 @@ def plan_approximation(problem: Problem) -> Plan:
     return _plan(problem, theta, "gaussian_approximation")
 
 
-def _plan(asked: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
+def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
+    asked, groups = grouped(whole)
     past = Past.of(asked)
     problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
-    least = form_masks(problem, theta) if problem.combined else masks(problem, theta)
+    rows = Rows.of(problem)
+    columns_as_they_are = not problem.combined and not any(rows.wheres)
+    least = masks(problem, theta) if columns_as_they_are else form_masks(problem, theta)
     past.require_masked(least)
     if not asked.alone:  # averages and their combinations may follow one another, and share the digits of their columns
         least = past.widened(least, _SEQUENCE_MASK)
-    lattice = recorded_forms(problem, theta, least) if problem.combined else recorded(problem, theta, least)
+    lattice = recorded(problem, theta, least) if columns_as_they_are else recorded_forms(problem, theta, least)
     left, clips = _paid(asked, problem, theta, lattice)
     mu = allowed_distance(problem, left)
-    cases = seen(problem, theta)
+    cases = seen_in(problem, rows, theta)
     sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
     if sets and not asked.alone:
         raise Refusal("set-valued secrets are hidden by the law of one average; spend everything on it.")
-    reach = mu if asked.alone else target(past, cases, mu, asked.spend, credit(problem))
-    new, evidence = _layout(problem, past, theta, cases, sets, least, left, reach)
+    reach = mu if asked.alone else target(past, cases, mu, asked.spend)
+    new, evidence = _layout(problem, rows, past, theta, cases, sets, least, left, reach)
     if common_bits(new) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
     layout = past.with_new(new)
-    smooth = require_smooth_forms if problem.combined else require_smooth
+    smooth = require_smooth if columns_as_they_are else require_smooth_forms
     smooth(problem, theta, dict(zip(problem.columns, layout.scales(), strict=True)))
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
-    floor = {c: max(least[c], _needed(problem, theta, c, needed)) for c in asked.columns}
+    sizes = dict(zip(problem.columns, rows.sizes, strict=True))
+    floor = {c: max(least[c], _needed(problem, theta, c, sizes[c], needed)) for c in asked.columns}
     for found in sets:
         floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
     scales = dict(zip(asked.columns, new.scales(), strict=True))
-    certificate = _certificate(asked, problem, theta, evidence, lattice, floor, scales, clips, left)
+    assumes = (*gaussian_assumptions(problem, theta, lattice), *subset_lines(rows), *left.fit_lines)
+    certificate = _certificate(asked, evidence, assumes, floor, scales, clips, left)
     _require_holding(certificate)
     return Plan(
         mechanism=mechanism,
-        queries=asked.queries,
+        queries=whole.queries,
         n=problem.n,
         epsilon=problem.epsilon,
         delta=left.promised,
         policy_digest=problem.policy_digest,
-        columns=_column_plans(asked, evidence, certificate, new, least, reach, clips),
+        columns=_column_plans(asked, sizes, evidence, certificate, new, least, reach, clips),
+        groups=groups,
         factor=new.factor,
         guarantee=Guarantee(
             kind="proved" if mechanism == "gaussian" else "approximate",
@@ -112,7 +118,7 @@ def _plan(asked: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
             reference="docs/theory/gaussian.md",
         ),
         certificate=certificate,
-        model_error=_model_error(problem, theta, evidence, left),
+        model_error=gaussian_model_error(problem, rows, theta, evidence, left),
         notes=gaussian_notes(asked, theta, lattice, least, scales, clips),
     )
 
@@ -143,6 +149,7 @@ def _paid(
 
 def _layout(
     problem: Problem,
+    rows: Rows,
     past: Past,
     theta: Sequence[Gaussian],
     cases: Sequence[Seen],
@@ -154,11 +161,11 @@ def _layout(
     """The new noise, and what all noise proves; aimed lower where nearly singular noise rounds more than is allowed."""
     new = problem.columns[len(past.columns) :]
     own = [least[c] for c in new]
-    sds = _sds(problem, theta)[len(past.columns) :]
+    sds = _sds(problem, rows, theta)[len(past.columns) :]
     floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
-    asking = conditioned(past, cases, reach, credit(problem))
+    asking = conditioned(past, cases, reach)
     for aim in _AIMS:
-        layout = design(asking, own, sds, aim * reach, credit(problem)).at_least(floor)
+        layout = design(asking, own, sds, aim * reach).at_least(floor)
         evidence = _evidence(problem, past, cases, sets, past.with_new(layout), left)
         if evidence.distance() <= reach:
             return layout, evidence
@@ -203,13 +210,9 @@ def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
             raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
 
 
-def credit(problem: Problem) -> float:
-    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
-    return (1 - problem.known_rows) / problem.n
-
-
-def _sds(problem: Problem, theta: Sequence[Gaussian]) -> list[float]:
-    return [max(sd_of_form(gaussian, form) for gaussian in theta) / math.sqrt(problem.n) for form in problem.forms]
+def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:
+    asked = zip(problem.forms, rows.sizes, strict=True)
+    return [max(sd_of_form(gaussian, form) for gaussian in theta) / math.sqrt(size) for form, size in asked]
 
 
 def _evidence(
@@ -234,7 +237,7 @@ def _evidence(
     )
     worst: dict[tuple[str, int], tuple[float, GaussianCheck]] = {}
     for case in cases if problem.columns else ():
-        check = _check(problem, case)
+        check = case.check()
         distance = empty.distance_of(check)
         if distance >= worst.get((case.secret, case.theta), (-1.0, check))[0]:
             worst[case.secret, case.theta] = (distance, check)
@@ -242,22 +245,10 @@ def _evidence(
     return empty.model_copy(update={"checks": tuple(check for _, check in worst.values()), "set_checks": found})
 
 
-def _check(problem: Problem, case: Seen) -> GaussianCheck:
-    credited = credit(problem) * case.residual
-    return GaussianCheck(
-        secret=case.secret,
-        theta=case.theta,
-        shifts=tuple(tuple(float(x) for x in row) for row in case.shifts),
-        credited=tuple(tuple(float(x) for x in row) for row in credited),
-    )
-
-
 def _certificate(
     problem: Problem,
-    together: Problem,
-    theta: Sequence[Gaussian],
     evidence: GaussianEvidence,
-    lattice: Recorded,
+    assumes: tuple[str, ...],
     floor: Mapping[str, float],
     scales: Mapping[str, float],
     clips: Mapping[str, float | None],
@@ -270,43 +261,53 @@ def _certificate(
         delta=left.promised,
         evidence=evidence,
         individuals=row_evidence(problem, evidence.independent[evidence.before :], clips),
-        assumes=(*gaussian_assumptions(together, theta, lattice), *left.fit_lines),
+        assumes=assumes,
         exact=exact,
         gap=0.0 if exact else max(0.0, gap),
     )
 
 
-def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, mu: float) -> float:
+def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, rows: int, mu: float) -> float:
     """A noise scale that this column needs even alone, because some distribution of Theta is there to demand it."""
     needed = 0.0
     for gaussian in theta:
         for secret in problem.secrets:
             if by_law(secret, theta):
                 continue
-            known = _witnessed if secret.single is not None and not problem.combined else _stated
-            needed = max(needed, known(problem, gaussian, column, secret, mu))
+            if secret.single is not None and not problem.combined and column in gaussian.columns:
+                needed = max(needed, _witnessed(problem, gaussian, column, secret, mu))
+            else:
+                needed = max(needed, _stated(problem, gaussian, column, rows, secret, mu))
     return math.sqrt(needed)
 
 
-def _stated(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
-    """What the stated moments, which are in Theta, demand."""
+def _stated(problem: Problem, gaussian: Gaussian, column: str, rows: int, secret: Secret, mu: float) -> float:
+    """What the stated moments, which are in Theta, demand: an average over `rows` rows has the variance V/rows - P/n."""
     exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
-    alone = problem.model_copy(update={"queries": (problem.average(column),), "secrets": (secret,)})
-    cases = seen(alone, (exact,))
+    query = replace(problem.average(column), where=None)
+    alone = problem.model_copy(update={"queries": (query,), "secrets": (secret,)})
+    apart = sd_of_form(exact, alone.forms[0]) ** 2 * (1 / rows - 1 / problem.n)
     return max(
-        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - credit(problem) * float(case.residual[0, 0]) for case in cases
+        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - _credit(problem) * float(case.residual[0, 0]) - apart
+        for case in seen(alone, (exact,))
     )
+
+
+def _credit(problem: Problem) -> float:
+    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
+    return (1 - problem.known_rows) / problem.n
 
 
 def _witnessed(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
     name = secret.single or ""
     stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
     corners = (witness(gaussian, column, name, corner) for corner in candidates(gaussian, column, name))
-    return max(corner.need(stretch, credit(problem)) for corner in corners)
+    return max(corner.need(stretch, _credit(problem)) for corner in corners)
 
 
 def _column_plans(
     problem: Problem,
+    sizes: Mapping[str, int],
     evidence: GaussianEvidence,
     certificate: Certificate,
     layout: Design,
@@ -316,7 +317,8 @@ def _column_plans(
 ) -> tuple[ColumnPlan, ...]:
     rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
     plans = []
-    for k, (column, scale, form) in enumerate(zip(problem.columns, layout.scales(), problem.forms, strict=True)):
+    asked = zip(problem.columns, layout.scales(), problem.forms, problem.wheres, strict=True)
+    for k, (column, scale, form, where) in enumerate(asked):
         clip = problem.bounds[column] if clips.get(column) is not None else None
         place = evidence.before + k
         parameters = {
@@ -332,6 +334,8 @@ def _column_plans(
         plans.append(
             ColumnPlan(
                 column=column,
+                where=where,
+                rows=None if where is None else sizes[column],
                 noise=Noise(kind="gaussian", scale=scale, individuals=rows.get(column, 0.0)),
                 independent=layout.independent[k],
                 error=noise_error(scale, rows.get(column, 0.0)),
@@ -342,47 +346,3 @@ def _column_plans(
             )
         )
     return tuple(plans)
-
-
-def _model_error(
-    problem: Problem, theta: Sequence[Gaussian], evidence: GaussianEvidence, left: Budget
-) -> tuple[ModelError, ...]:
-    """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
-
-    def real(off: float) -> float:
-        cases = seen(problem, theta, off) if problem.columns else []
-        distance = max(
-            (evidence.distance_of(_check(problem, case)) for case in _furthest(problem, evidence, cases)), default=0.0
-        )
-        return max(gaussian_epsilon(distance, left.delta), _sets_epsilon(evidence, off, left)) + left.excess
-
-    return off_by(real)
-
-
-def _furthest(problem: Problem, evidence: GaussianEvidence, cases: Sequence[Seen]) -> Sequence[Seen]:
-    """Of several averages the case that moves them furthest: which one it is may be decided in bare floats."""
-    import numpy as np
-
-    if len(problem.columns) < 2 or len(cases) < 2:
-        return cases
-    noise = np.diag(np.array(evidence.independent) ** 2)
-    if evidence.factor:
-        noise = noise + np.array(evidence.factor) @ np.array(evidence.factor).T
-    moved = [c.shifts.T @ np.linalg.solve(credit(problem) * c.residual + noise, c.shifts) for c in cases]
-    sizes = np.array([np.linalg.norm(one, 2) for one in moved])
-    return [cases[int(sizes.argmax())]] if np.isfinite(sizes).all() else cases
-
-
-def _sets_epsilon(evidence: GaussianEvidence, off: float, left: Budget) -> float:
-    """The same for sets of values: the steeper slope tells more of the mixture, in every cell of the box."""
-    variance, epsilon = evidence.independent[0] ** 2 if evidence.set_checks else 0.0, 0.0
-    for check in evidence.set_checks:
-        for cell in check.cells:
-            # On its own a cell is a box; most need no more than the worst so far.
-            alone = {"cells": (cell,), "means": cell[:2], "sds": cell[2:], "strength": check.strength * (1 + off)}
-            reached = partial(check.model_copy(update=alone).delta, variance=variance)
-            if not math.isfinite(epsilon):
-                return epsilon
-            if not epsilon or reached(epsilon) > left.delta:
-                epsilon = least_epsilon(reached, left.delta, start=max(epsilon, left.epsilon), close=0.003)
-    return epsilon

@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.errors import CertificateError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, Guarantee, TransportEvidence
@@ -25,39 +26,57 @@ from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
+from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms, require_smooth_forms
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, told
+from attrpriv.mechanisms.subset import Rows, grouped, subset_lines
+from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, told_over
 from attrpriv.mechanisms.transport_ways import Way, best_way
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
 
 REFERENCE = "docs/theory/transport.md"
+AUTO_GROUPS = 64
 # An error of this share of the average's own sd tells hardly anything.
 _HARDLY = 0.9
 
 
-def plan(problem: Problem) -> Plan:
+def plan(whole: Problem) -> Plan:
     """The transported release of least expected error, or `gaussian`'s where taking back gains nothing."""
-    theta = members(problem)
+    problem, groups = grouped(whole)
+    theta, rows = members(problem), Rows.of(problem)
     reads = _masked_reads(problem)
-    least = masks(problem, theta, reads)
-    lattice = recorded(problem, theta, least, reads)
+    if any(rows.wheres):
+        if reads:
+            raise Refusal("averages over subsets are moved by one sensitive statistic, not by several; use gaussian.")
+        least = form_masks(problem, theta)
+        lattice = recorded_forms(problem, theta, least)
+    else:
+        least = masks(problem, theta, reads)
+        lattice = recorded(problem, theta, least, reads)
     clips = {c: clip_charge(problem, theta, c) for c in problem.columns if c in problem.bounds}
     # Numbers that common noise is made of: what the class leaves open, what the secrets tell, and the masks of what is read.
     size = len(problem.columns)
     shared = (size + len(statistics_of(problem)) if size > 1 else 0) + len(reads)
     left = budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common=shared)
     mu = allowed_distance(problem, left)
-    found = told(problem, theta, least)
-    way = best_way(problem, theta, found, least, mu)
-    plain = _plain(problem)
-    sds = [max(member.sd_of(c) for member in theta) / math.sqrt(problem.n) for c in problem.columns]
+    found = told_over(problem, rows, theta, least)
+    asked = zip(problem.forms, rows.sizes, strict=True)
+    sds = [max(sd_of_form(member, form) for member in theta) / math.sqrt(size) for form, size in asked]
+    way = best_way(problem, theta, found, least, sds, mu)
+    plain = _plain(whole)
     if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * (1 + 1e-9)):
         note = "nothing is gained by taking back what the secret tells: this is the plan of gaussian."
         return plain.model_copy(update={"mechanism": "transport", "notes": (*plain.notes, note)})
     if way is None:
         raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
-    return _assembled(problem, theta, found, way, least, lattice, clips, left, mu)
+    made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)
+    return made.model_copy(update={"queries": whole.queries, "groups": groups})
+
+
+def takes_long(problem: Problem) -> bool:
+    """Whether averages by group are so many that noise and clamp are searched for many seconds."""
+    groups = [{**problem.bins, **problem.categories}.get(query.group_by or "", ()) for query in problem.queries]
+    return sum(map(len, groups)) > AUTO_GROUPS
 
 
 def members(problem: Problem) -> tuple[Gaussian, ...]:
@@ -106,6 +125,7 @@ def _plain_cost(plain: Plan, sds: Sequence[float]) -> float:
 
 def _assembled(
     problem: Problem,
+    rows: Rows,
     theta: Sequence[Gaussian],
     found: Told,
     way: Way,
@@ -126,18 +146,19 @@ def _assembled(
     )
     if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
         raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")
-    require_smooth(problem, theta, dict(zip(problem.columns, way.layout.scales(), strict=True)))
+    smooth = require_smooth_forms if any(rows.wheres) else require_smooth
+    smooth(problem, theta, dict(zip(problem.columns, way.layout.scales(), strict=True)))
     gap = max(scale - least[c] for scale, c in zip(way.layout.scales(), problem.columns, strict=True))
     certificate = Certificate(
         epsilon=problem.epsilon,
         delta=left.promised,
         evidence=evidence,
-        assumes=(*gaussian_assumptions(problem, theta, lattice), *left.fit_lines),
+        assumes=(*gaussian_assumptions(problem, theta, lattice), *subset_lines(rows), *left.fit_lines),
         exact=gap <= 1e-6 * min(least.values()),
         gap=max(0.0, gap) if gap > 1e-6 * min(least.values()) else 0.0,
     )
     certificate.verify()
-    off = _model_error(problem, theta, evidence, left, least)
+    off = _model_error(problem, rows, theta, evidence, left, least)
     scales = dict(zip(problem.columns, way.layout.scales(), strict=True))
     return Plan(
         mechanism="transport",
@@ -146,7 +167,7 @@ def _assembled(
         epsilon=problem.epsilon,
         delta=left.promised,
         policy_digest=problem.policy_digest,
-        columns=_columns(problem, found, way, least, clips, mu),
+        columns=_columns(problem, rows, found, way, least, clips, mu),
         factor=way.layout.factor,
         guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
         certificate=certificate,
@@ -156,7 +177,13 @@ def _assembled(
 
 
 def _columns(
-    problem: Problem, found: Told, way: Way, least: Mapping[str, float], clips: Mapping[str, float | None], mu: float
+    problem: Problem,
+    rows: Rows,
+    found: Told,
+    way: Way,
+    least: Mapping[str, float],
+    clips: Mapping[str, float | None],
+    mu: float,
 ) -> tuple[ColumnPlan, ...]:
     plans = []
     for k, (column, scale, spread) in enumerate(zip(problem.columns, way.layout.scales(), way.spreads, strict=True)):
@@ -179,11 +206,14 @@ def _columns(
         plans.append(
             ColumnPlan(
                 column=column,
+                where=rows.wheres[k],
+                rows=None if rows.wheres[k] is None else rows.sizes[k],
                 noise=Noise(kind="gaussian", scale=scale),
                 independent=way.layout.independent[k],
                 error=spread.error(),
                 fill=problem.missing.get(column),
                 clip=clip,
+                terms={} if rows.wheres[k] is None else {c: problem.missing.get(c) for c in problem.forms[k]},
                 parameters=parameters,
             )
         )
@@ -198,13 +228,18 @@ def _rows(found: Told, size: int) -> list[list[float]]:
 
 
 def _model_error(
-    problem: Problem, theta: Sequence[Gaussian], evidence: TransportEvidence, left: Budget, least: Mapping[str, float]
+    problem: Problem,
+    over: Rows,
+    theta: Sequence[Gaussian],
+    evidence: TransportEvidence,
+    left: Budget,
+    least: Mapping[str, float],
 ) -> tuple[ModelError, ...]:
     """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
     rows = []
     for off in OFF_BY:
         try:
-            distance = max(evidence.distance_of(check) for check in told(problem, theta, least, off).checks)
+            distance = max(evidence.distance_of(check) for check in told_over(problem, over, theta, least, off).checks)
         except CertificateError:
             distance = math.inf
         rows.append(ModelError(off_by=off, epsilon=real_epsilon(distance, left)))
@@ -213,7 +248,7 @@ def _model_error(
 
 def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(c for one in found.statistics for c in one))
-    notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.columns)} is taken back."]
+    notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.read_columns)} is taken back."]
     notes.append("errors and intervals are over the tables that the assumption describes; far from its means they are larger.")
     if any(secret.cases is not None for secret in problem.secrets):
         notes.append("sets of values are hidden point by point.")

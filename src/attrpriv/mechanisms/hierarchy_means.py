@@ -80,7 +80,7 @@ def _layout(
     own = [lattice.masks[column] for column in problem.columns]
     sds = [max(math.hypot(m.between_sd[c], m.within_sd[c] / math.sqrt(problem.n)) for m in theta) for c in problem.columns]
     for aim in _AIMS:
-        layout = design(found, own, sds, aim * mu, 1.0)
+        layout = design(found, own, sds, aim * mu)
         evidence = _evidence(problem, found, layout, left)
         if evidence.distance() <= mu:
             return layout, evidence

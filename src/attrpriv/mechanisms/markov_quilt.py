@@ -5,6 +5,7 @@
 | count with a filter | n |
 | histogram | 2 n |
 | averages and sums | the width of the bounds of each column, shared by all of them |
+| variance, covariance, regression, quantile | the width of the range in which it is kept (`ranged`) |
 
 Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise
 is added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The
@@ -29,6 +30,7 @@ from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.quilt_case import QuiltCase, quilt_case, unbounded
 from attrpriv.mechanisms.quilt_model_error import quilt_model_error
+from attrpriv.mechanisms.ranged import is_ranged, ranged
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
 from attrpriv.mechanisms.tally_layout import cell_condition
@@ -46,11 +48,13 @@ _NO_GRID = 5e-324
 
 
 def plan(problem: Problem) -> Plan:
-    """The least noise of the subset rule, for a count, a histogram or some averages."""
+    """The least noise of the subset rule, for a count, a histogram, some averages, or one other statistic."""
     case = quilt_case(problem)
     asked = [query for query in problem.queries if not query.whole_table]
     if not asked:
         raise Refusal("the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.")
+    if is_ranged(problem):
+        return _statistic(case)
     if all(query.plain for query in asked):
         return _averages(case)
     if len({(query.column, query.where, query.group_by) for query in asked}) > 1 or asked[0].column is not None:
@@ -139,7 +143,7 @@ def _averages(case: QuiltCase) -> Plan:
     lacking = [column for column, width in widths.items() if width is None]
     scale, found = case.known(ColumnSensitivity(problem.columns, declared), lacking)
     if scale:
-        scale = max(_with_grid(case, known) for known in found)
+        scale = max(_with_grid(case, known, len(problem.columns)) for known in found)
     exact = {column for column in problem.columns if all(column in known.columns for known in found)}
     if problem.individuals is not None:
         scale, exact = max(scale, _row_scale(problem)), set()
@@ -161,11 +165,11 @@ def _width(problem: Problem, column: str) -> float | None:
     return width
 
 
-def _with_grid(case: QuiltCase, known: Known) -> float:
-    """The scale, in widths, that also pays for the grid of each column's noise."""
+def _with_grid(case: QuiltCase, known: Known, grids: int) -> float:
+    """The scale, in the unit of the sensitivity, that also pays for the grids of this many noises."""
     if not known.sensitivity:
         return 0.0
-    left = case.target * (1 - 1e-9) - known.spent - len(case.problem.columns) * 2.0**-GRID_BITS
+    left = case.target * (1 - 1e-9) - known.spent - grids * 2.0**-GRID_BITS
     if not left > 0:
         raise Refusal(f"the grid of the noise costs more than epsilon {case.problem.epsilon:g} allows.")
     return known.sensitivity / left * _ROUND_UP
@@ -208,6 +212,23 @@ def _column(problem: Problem, term: QuiltTerm, evidence: QuiltEvidence) -> Colum
         clip=problem.bounds.get(term.name),
         parameters=_parameters(evidence),
     )
+
+
+# ------------------------------------------------------------------------------------------ variances, regressions, quantiles
+
+
+def _statistic(case: QuiltCase) -> Plan:
+    """Noise in proportion to the width of the range; none where every set lets all columns show that are read."""
+    asked = ranged(case.problem)
+    scale, found = case.known(ColumnSensitivity.kept(asked.query.columns, asked.width))
+    if scale:
+        scale = max(_with_grid(case, known, 1) for known in found)
+    step = granularity(scale) if scale else 0.0
+    term = QuiltTerm(name=asked.query.text, columns=asked.query.columns, sensitivity=asked.width, granularity=step, scale=scale)
+    evidence = _evidence(case, (term,), found)
+    part = _column(case.problem, term, evidence).model_copy(update={"fill": None, "clip": None})
+    made = _assembled(case, evidence, None, (part,), None, ())
+    return made.model_copy(update={"statistic": asked.how, "notes": (*made.notes, *asked.notes)})
 
 
 # ------------------------------------------------------------------------------------------------------------------- both

@@ -42,24 +42,24 @@ class Design:
         return tuple(math.hypot(own, *row) for own, row in zip(self.independent, rows, strict=True))
 
 
-def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float, credit: float) -> Design:
-    """The noise that keeps every case within the distance mu; `credit` turns a row's variance into an average's."""
+def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
+    """The noise that keeps every case within the distance mu."""
     if not masks:
         return Design((), ())
     if len(masks) == 1:
-        return Design((_scalar(cases, masks[0], mu, credit) * ROUND_UP,), ())
+        return Design((_scalar(cases, masks[0], mu) * ROUND_UP,), ())
     independent = apart(cases, masks, mu)
     if any(case.signless for case in cases):
         return independent
-    joint = _correlated(cases, masks, sds, mu, credit)
+    joint = _correlated(cases, masks, sds, mu)
     return joint if _cost(joint, sds) < _cost(independent, sds) else independent
 
 
-def _scalar(cases: Sequence[Seen], mask: float, mu: float, credit: float) -> float:
+def _scalar(cases: Sequence[Seen], mask: float, mu: float) -> float:
     """One average; a ball of secrets moves it by the length of its row."""
     import numpy as np
 
-    needs = [float(np.sum((case.shifts / mu) ** 2)) - credit * float(case.residual[0, 0]) for case in cases]
+    needs = [float(np.sum((case.shifts / mu) ** 2)) - float(case.residual[0, 0]) for case in cases]
     return max(mask, math.sqrt(max(0.0, *needs)) if needs else 0.0)
 
 
@@ -74,7 +74,7 @@ def apart(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
     return Design(tuple(max(mask, float(need)) * ROUND_UP for mask, need in zip(masks, needed, strict=True)), ())
 
 
-def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float, credit: float) -> Design:
+def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
     import numpy as np
 
     unit = np.asarray(sds, dtype=np.float64)
@@ -82,7 +82,7 @@ def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[flo
     conditions = []
     for case in cases:
         shift = case.shifts / unit[:, None] / mu
-        conditions.append(shift @ shift.T - credit * case.residual / np.outer(unit, unit) - own)
+        conditions.append(shift @ shift.T - case.residual / np.outer(unit, unit) - own)
     noise = least_trace(conditions) if conditions else np.zeros((len(masks), len(masks)))
     values, vectors = np.linalg.eigh(noise)
     kept = values > 1e-12 * max(float(values[-1]), 1e-300)

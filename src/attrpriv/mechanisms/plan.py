@@ -1,24 +1,24 @@
 """A plan: which mechanism, how much noise, what is promised and what error to expect. Still no data.
 
 What must never change: a plan is a function of the problem; `randomise` is the only place where a value of the table meets
-noise, and it verifies the certificate first. A sum is n times its column's released average, so asking for both tells nothing
-more.
+noise, and it verifies the certificate first. A sum is its released average times the number of rows, so asking for both tells
+nothing more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework.model import Finite, FrozenModel
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
 from attrpriv.guarantee import (
     Certificate,
     Clamp,
-    GroupTransportEvidence,
     GroupVectorEvidence,
     GroupVectorTransportEvidence,
     Guarantee,
@@ -26,20 +26,22 @@ from attrpriv.guarantee import (
     QuantileClipEvidence,
     QuiltEvidence,
     Read,
+    SampledEvidence,
     SequenceEvidence,
     TransportEvidence,
     WeightsEvidence,
 )
-from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, Spread, fragile
-from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped, statistic
-from attrpriv.mechanisms.column_plan import ColumnPlan, clipped, exact, noisy
+from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, fragile
+from attrpriv.mechanisms.clamp import clamp_bits, clamped, statistic
+from attrpriv.mechanisms.column_plan import ColumnPlan, Group, clipped, exact, noisy
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
-from attrpriv.mechanisms.group_moves import Expected, group_spreads, taken_back
-from attrpriv.mechanisms.moving import clamp_spreads
+from attrpriv.mechanisms.group_moves import taken_back
 from attrpriv.mechanisms.noise_design import Design, common_bits
 from attrpriv.mechanisms.plan_check import require_certified
-from attrpriv.mechanisms.quantile_draw import clip_spread, quantile_clipped
-from attrpriv.mechanisms.sequence_draw import moved_on, sequence_spreads
+from attrpriv.mechanisms.plan_spread import plan_spread
+from attrpriv.mechanisms.quantile_draw import quantile_clipped
+from attrpriv.mechanisms.sequence_draw import moved_on
+from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.mechanisms.weighted import weighted_averages
@@ -48,13 +50,6 @@ from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-class Subset(FrozenModel):
-    """The rows that averages are over, where these are not all, and how many they are: public."""
-
-    where: str
-    rows: int
 
 
 class Plan(FrozenModel):
@@ -73,7 +68,8 @@ class Plan(FrozenModel):
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
     categories: tuple[TallyCategory, ...] = Field(default=(), description="the sensitive column's, counted with the columns")
-    subset: Subset | None = Field(default=None, description="the rows that averages are over, instead of all")
+    groups: FrozenMap[tuple[Group, ...]] = Field(default_factory=dict, description="those of each query that averages by group")
+    statistic: StatisticPlan | None = Field(default=None, description="how a statistic that is no average is read")
     tally: Tally | None = Field(default=None, description="what is counted, and its whole-number noise, instead of columns")
     errors: tuple[Error, ...] = Field(default=(), description="of each query, where they do not follow from the columns")
     model_error: tuple[ModelError, ...] = ()
@@ -88,8 +84,10 @@ class Plan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off."""
-        line = fragile(self.epsilon, self.model_error)
         told = tuple(note for note in self.notes if note.startswith("fragile:"))
+        if isinstance(self.certificate.evidence, SampledEvidence) and told:
+            return told  # what is off there is no slope
+        line = fragile(self.epsilon, self.model_error)
         return told if line is None or line in told else (line, *told)
 
     @property
@@ -97,26 +95,50 @@ class Plan(FrozenModel):
         """The notes that are no warnings."""
         return tuple(note for note in self.notes if note not in self.warnings)
 
-    def of(self, query: Query) -> ColumnPlan:
-        """The plan of the column a query reads."""
-        return next(part for part in self.columns if part.column == query.key)
+    def of(self, query: Query, group: str | None = None) -> ColumnPlan:
+        """The plan of the column a query reads, or of a statistic that is no average; of groups, that with most noise."""
+        names = [one.column for one in self._groups(query) if group in (None, one.name)]
+        if not names:
+            return next(part for part in self.columns if part.column == self._name(query))
+        parts = [part for part in self.columns if part.column in names]
+        return max(parts, key=lambda part: part.noise.scale * query.weight(part.rows or self.n))
 
-    def noise_of(self, query: Query) -> Noise:
+    def _name(self, query: Query) -> str | None:
+        """Under which name the plan has the query's answer; None: it is public, or no average."""
+        return query.key if self.statistic is None or query.whole_table else query.text
+
+    def group_names(self, query: Query) -> tuple[str | None, ...]:
+        """The groups that an average is answered for; None where there are none."""
+        return tuple(one.name for one in self._groups(query)) or (None,)
+
+    def _groups(self, query: Query) -> tuple[Group, ...]:
+        """Those of the query, or of the one that its answer follows from."""
+        alike = (query, query.twin) if self.groups else ()
+        return next((self.groups[one.text] for one in alike if one is not None and one.text in self.groups), ())
+
+    def rows_of(self, query: Query, group: str | None = None) -> int:
+        """How many rows a statistic is over, a public number."""
+        rows = self.of(query, group).rows if self.columns and self._name(query) is not None else None
+        return self.n if rows is None else rows
+
+    def noise_of(self, query: Query, group: str | None = None) -> Noise:
+        """The noise of an answer; of several groups, of the one with the most."""
         if self.tally is not None and not query.whole_table:
             unit = self.tally.unit_of(query, self.n)
             return Noise(kind=self.tally.noise, scale=self.tally.scale * unit, individuals=self.tally.individuals * unit)
-        if query.key is None or self.view is not None:
+        if self._name(query) is None or self.view is not None:
             return Noise(kind="none")
-        noise = self.of(query).noise
-        weight = query.weight(self.n)
+        part = self.of(query, group)
+        noise, weight = part.noise, query.weight(part.rows or self.n)
         return Noise(kind=noise.kind, scale=noise.scale * weight, individuals=noise.individuals * weight)
 
     def error_of(self, query: Query) -> Error:
         if self.errors:
             return self.errors[self.queries.index(query)]
-        if query.key is None:
+        if self._name(query) is None:
             return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
-        return self.of(query).error.scaled(query.weight(self.n))
+        part = self.of(query)
+        return part.error.scaled(query.weight(part.rows or self.n))
 
     @property
     def error(self) -> Error:
@@ -140,7 +162,7 @@ class Plan(FrozenModel):
         query = self._single()
         if self.tally is not None:
             return self._randomised_tally(self.tally, query, exact(statistic))
-        if query.key is None:
+        if self._name(query) is None:
             return self.answers([])[0]
         if self.reads:
             raise UsageError(
@@ -148,7 +170,7 @@ class Plan(FrozenModel):
             )
         if self.weights is not None:
             raise UsageError("statistic: calibrated weights need sums over all rows of all columns; use Session.release.")
-        average = exact(statistic) / query.weight(self.n)
+        average = exact(statistic) / query.weight(self.rows_of(query))
         return self.answers([average])[0]
 
     @property
@@ -185,7 +207,7 @@ class Plan(FrozenModel):
     def answers(self, averages: Sequence[Fraction], counts: Sequence[int] = ()) -> tuple[float, ...]:
         """One noisy answer a query, from the averages of `columns` and the counts of `categories`, in order.
 
-        The averages of `read_columns` come last.
+        The averages of `read_columns` come last. A query by group has an answer for each group.
         """
         require_certified(self)
         if self.weights is not None:
@@ -195,8 +217,13 @@ class Plan(FrozenModel):
         wanted = len(self.columns) + len(self.read_columns)
         if len(averages) != wanted:
             raise CertificateError(f"plan: needs {wanted} averages. Got {len(averages)}.")
-        if self.view is not None or not all(query.plain or self._over_subset(query) for query in self.queries):
+        partly = {part.column for part in self.columns if part.where is not None or part.rows is not None}
+        whole = [query.plain and query.key not in partly for query in self.queries]
+        covered = [plain or self.over_public_rows(query) for plain, query in zip(whole, self.queries, strict=True)]
+        if self.view is not None or not all(covered):
             raise CertificateError("plan: a filter or a group is not covered by noise on averages.")
+        if self.statistic is not None:
+            averages = [self.statistic.kept(value) for value in averages]
         moved = [clipped(part, average) for part, average in zip(self.columns, averages, strict=False)]
         if isinstance(self.certificate.evidence, QuantileClipEvidence):
             read = dict(zip(self.read_columns, averages[len(self.columns) :], strict=True))
@@ -220,14 +247,26 @@ class Plan(FrozenModel):
         }
         return self._weighed(drawn)
 
-    def _over_subset(self, query: Query) -> bool:
-        """Whether the query is over the rows that the plan is for."""
-        return self.subset is not None and (query.kind, query.where, query.group_by) == ("avg", self.subset.where, None)
+    def over_public_rows(self, query: Query) -> bool:
+        """Whether the plan has what the query asks for over the rows that it asks for, each by its own name."""
+        if query.plain or query.kind not in ("avg", "sum") or (query.group_by is not None) != (query.text in self.groups):
+            return False
+        if not self.columns:
+            return False
+        parts = [self.of(query, group) for group in self.group_names(query)]
+        asked = [replace(query, where=part.where, group_by=None).key == part.column for part in parts]
+        return all(asked) and all(part.rows is not None for part in parts)
 
     def _weighed(self, noisy: Mapping[str, Fraction]) -> tuple[float, ...]:
         """The answers, from the released average of each column."""
+        if any(self._name(query) is None and not query.whole_table for query in self.queries):
+            raise CertificateError("plan: a statistic that is no average is not covered by noise on averages.")
+        asked = [(query, group) for query in self.queries for group in self.group_names(query)]
         return tuple(
-            float(self.n) if query.key is None else float(noisy[query.key] * query.weight(self.n)) for query in self.queries
+            float(self.n)
+            if query.whole_table
+            else float(noisy[self.of(query, group).column] * query.weight(self.rows_of(query, group)))
+            for query, group in asked
         )
 
     def _taken_back(self, clamp: Clamp, averages: Sequence[Fraction], read: Sequence[Fraction]) -> list[Fraction]:
@@ -264,37 +303,9 @@ class Plan(FrozenModel):
         """Recompute the promise; `CertificateError` unless it holds and covers what the plan draws."""
         require_certified(self)
 
-    def spread_of(self, query: Query) -> Reach:
+    def spread_of(self, query: Query, group: str | None = None) -> Reach:
         """The law of an answer around the table's own value."""
-        if self.tally is not None:
-            return Spread("none", 0.0) if query.whole_table else self.tally.spread(query, self.n)
-        if query.key is not None and self.view is None and self.of(query).centre is not None:
-            part, weight = self.of(query), query.weight(self.n)
-            return Spread("gaussian", weight * float(part.parameters["sd"]), bias=weight * float(part.parameters["bias"]))
-        noise = self.noise_of(query)
-        if self.clamp is not None and query.key is not None:
-            return self._moved_spread(self.clamp, query, noise.scale)
-        evidence = self.certificate.evidence
-        if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence) and query.key is not None:
-            part = self.of(query)
-            spreads = group_spreads(evidence, Expected.of(part.parameters["expected"]))
-            return spreads[self.columns.index(part)].scaled(query.weight(self.n))
-        if isinstance(evidence, SequenceEvidence) and query.key is not None:
-            part = self.of(query)
-            moved = sequence_spreads(evidence, part.parameters["wander"], part.parameters["bias"])
-            return moved[self.columns.index(part)].scaled(query.weight(self.n))
-        if isinstance(self.certificate.evidence, QuantileClipEvidence) and query.key is not None:
-            return clip_spread(self.certificate.evidence).scaled(query.weight(self.n))
-        return Spread(noise.kind, noise.scale, noise.individuals)
-
-    def _moved_spread(self, clamp: Clamp, query: Query, scale: float) -> Reach:
-        part, weight = self.of(query), query.weight(self.n)
-        wander = part.parameters["wander"]
-        if isinstance(wander, float):
-            return ClampSpread(scale, weight * wander, weight * float(part.parameters["room"]))
-        scales = [other.noise.scale for other in self.columns]
-        spreads = clamp_spreads(clamp, wander, part.parameters["bias"], scales)
-        return spreads[self.columns.index(part)].scaled(weight)
+        return plan_spread(self, query, group)
 
     def draw(self, secret: str | None = None) -> Figure:
         """A picture of the network: what is near the secret, what may show, what is remote. Needs the extra `plots`."""
@@ -316,7 +327,9 @@ class Plan(FrozenModel):
         return [self._entry(query, chosen) for query in self.queries]
 
     def _entry(self, query: Query, chosen: bool) -> dict[str, Any]:
-        parameters = {} if not self.columns or query.key is None else dict(self.of(query).parameters)
+        parameters = {} if not self.columns or self._name(query) is None else dict(self.of(query).parameters)
+        if query.text in self.groups:
+            parameters = {"groups": {one.name: self._group_parameters(query, one.name) for one in self.groups[query.text]}}
         if self.tally is not None:
             parameters = dict(self.tally.parameters)
         if self.view is not None:
@@ -339,6 +352,10 @@ class Plan(FrozenModel):
             "notes": [*self.remarks, *self.warnings],
             "budget": {"spend": self.spend, "left": self.left},
         }
+
+    def _group_parameters(self, query: Query, group: str) -> dict[str, Any]:
+        part = self.of(query, group)
+        return {"where": part.where, "rows": part.rows, "scale": self.noise_of(query, group).scale, **part.parameters}
 
     def _repr_html_(self) -> str:
         from attrpriv.notebook import plan_html

@@ -17,10 +17,13 @@ from attrpriv.guarantee import (
     LaplaceEvidence,
     QuantileClipEvidence,
     QuiltEvidence,
+    SampledEvidence,
     SequenceEvidence,
     TransportEvidence,
 )
 from attrpriv.mechanisms.column_plan import ColumnPlan, own_scale
+from attrpriv.mechanisms.statistic_plan import StatisticPlan
+from attrpriv.queries.intervals import NON_LINEAR
 
 if TYPE_CHECKING:
     from attrpriv.mechanisms.plan import Plan
@@ -32,9 +35,11 @@ def require_certified(plan: Plan) -> None:
     same = (plan.epsilon, plan.delta) == (plan.certificate.epsilon, plan.certificate.delta)
     covered = [
         part.centre is not None or plan.certificate.covers(part.column, part.noise.kind, own_scale(part))
-        for part in plan.columns
+        for part in (plan.columns if plan.statistic is None else ())
     ]
     evidence, rows = plan.certificate.evidence, plan.certificate.individuals
+    if plan.statistic is not None:
+        covered.append(_statistic_covered(plan, plan.statistic))
     if plan.tally is not None:
         covered.append(plan.tally.covered_by(plan.certificate, plan.n))
     vectors = GaussianEvidence | GroupVectorEvidence | GroupVectorTransportEvidence | TransportEvidence
@@ -52,13 +57,31 @@ def require_certified(plan: Plan) -> None:
         covered.append([part.column for part in plan.columns] == [step.column for step in evidence.own_steps])
         covered.append(all(part.clip is None for part in plan.columns))
     for part in plan.columns:
-        covered.append(part.noise.kind != "laplace" or part.clip is not None)
+        kept = part.clip if plan.statistic is None else plan.statistic.range
+        covered.append(part.noise.kind != "laplace" or kept is not None)
         covered.append(_clipped_enough(part, evidence))
         if part.noise.kind == "gaussian":  # Laplace noise of the mechanism itself also protects rows
             wanted = 0.0 if rows is None else next((t.scale for t in rows.terms if t.column == part.column), math.nan)
             covered.append(part.noise.individuals == wanted)
     if not (same and all(covered)):
         raise CertificateError("plan: must promise and draw what its certificate counted on. Nothing was released.")
+
+
+def _statistic_covered(plan: Plan, statistic: StatisticPlan) -> bool:
+    """Whether the plan is for one statistic over all rows, and reads, keeps and draws what was counted on."""
+    asked = [query for query in plan.queries if not query.whole_table]
+    if len(asked) != 1 or len(plan.columns) != 1:
+        return False
+    (query,), (part,) = asked, plan.columns
+    covers = getattr(plan.certificate.evidence, "covers_statistic", None)
+    alone = not plan.categories and not plan.factor and not plan.reads and plan.tally is None and plan.view is None
+    named = part.column == query.text and query.plain and query.kind in NON_LINEAR and part.clip is None
+    read = set(statistic.fills) == set(statistic.clips) == set(query.columns)
+    if covers is None or not (alone and named and read) or part.centre is not None:
+        return False
+    if isinstance(plan.certificate.evidence, SampledEvidence) and any(ends is not None for ends in statistic.clips.values()):
+        return False  # rows as they are have the law that was simulated
+    return bool(covers(query.text, frozenset(query.columns), statistic.width, part.noise.kind, own_scale(part)))
 
 
 def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:

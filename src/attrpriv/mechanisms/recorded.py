@@ -29,7 +29,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import joint_share
 
 # An undeclared spacing is covered up to this many masks: a noise of 1.5 spacings leaves a density within 1e-19.
-_UNDECLARED = 1.5
+UNDECLARED = 1.5
 # Rounded normal rows at the edge of the conditions exceed delta by 10% at 12 rows, 4% at 25, 1% at 50, and not at 100.
 _LEAST_ROWS = 100
 # share^4/n up to one over this: below, rounding of a sensitive column moves a log density by .001 at most where it counts.
@@ -59,12 +59,12 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
 
     `reads` are sensitive columns whose averages are used under a mask: given one secret, the others' digits may tell.
     """
-    require_rows(problem, theta)
+    require_rows(problem, theta, problem.n)
     for gaussian in theta:
         for column in dict.fromkeys((*problem.columns, *(c for secret in problem.secrets for c in secret.columns))):
             require_fine(problem, gaussian, column)
     columns = (*problem.columns, *reads)
-    floors = [floor for gaussian in theta for floor in _floors(problem, gaussian, columns)]
+    floors = [floor for gaussian in theta for floor in row_floors(problem, gaussian, columns)]
     spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in columns}
     charge = max((_charge(problem, floor, spacing, noise) for floor in floors), default=0.0)
     if not math.isfinite(charge):
@@ -96,17 +96,17 @@ def _require_smooth(
         if box is not None and column not in coefficients:
             size = math.fsum((coefficients[name] * h) ** 4 for name, h in spacings.items()) ** 0.25
             one = VectorBox((box.slopes[k],), box.residual[k : k + 1, k : k + 1], box.spread)
-            rounding_shows(problem, column, secret, one, size, scales[column])
+            rounding_shows(problem, column, secret, one, size, scales[column], problem.n)
 
 
-def rounding_shows(problem: Problem, key: str, secret: Secret, box: VectorBox, spacing: float, scale: float) -> None:
-    """A refusal where an average with this box and noise shows the rounding of a secret of this spacing."""
-    left = max(0.0, float(box.residual[0, 0])) * (1 - problem.known_rows) + problem.n * scale**2
+def rounding_shows(problem: Problem, key: str, secret: Secret, box: VectorBox, spacing: float, scale: float, rows: int) -> None:
+    """A refusal where an average of so many rows, with this box and noise, shows the rounding of a secret of this spacing."""
+    left = max(0.0, float(box.residual[0, 0])) * (1 - problem.known_rows) + rows * scale**2
     size = (max(map(abs, box.slopes[0])) * spacing) ** 4
-    if size > left**2 * problem.n / SMOOTH:
+    if size > left**2 * rows / SMOOTH:
         raise Refusal(
             f"{key}: is so closely tied to {secret.text}, whose values are recorded on a coarse spacing, that rounding "
-            f"shows in averages of {problem.n} rows. Use finer values, more rows, or a counts or groups assumption."
+            f"shows in averages of {rows} rows. Use finer values, more rows, or a counts or groups assumption."
         )
 
 
@@ -148,14 +148,14 @@ def _decimal(x: float) -> Fraction:
     return Fraction(repr(float(x)))
 
 
-def require_rows(problem: Problem, theta: Sequence[Gaussian]) -> None:
+def require_rows(problem: Problem, theta: Sequence[Gaussian], rows: int) -> None:
     """Averages of few recorded values are not normal enough for the reserve; a `shape` tolerance says how far they are."""
-    columns = {*problem.columns, *(c for secret in problem.secrets for c in secret.columns)}
+    columns = {*problem.read_columns, *(c for secret in problem.secrets for c in secret.columns)}
     recorded_somewhere = any(problem.spacing(column)[0] is not None for column in columns)
-    if problem.n < _LEAST_ROWS and recorded_somewhere and any(g.tolerance.shape is None for g in theta):
+    if rows < _LEAST_ROWS and recorded_somewhere and any(g.tolerance.shape is None for g in theta):
         raise Refusal(
             f"values recorded on a spacing need at least {_LEAST_ROWS} rows, or their average is not nearly normal. "
-            f"Got {problem.n}; state a shape tolerance if you know how far it is."
+            f"Got {rows}; state a shape tolerance if you know how far it is."
         )
 
 
@@ -168,7 +168,7 @@ def require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
         )
 
 
-def _floors(problem: Problem, gaussian: Gaussian, columns: Sequence[str]) -> list[dict[str, float]]:
+def row_floors(problem: Problem, gaussian: Gaussian, columns: Sequence[str]) -> list[dict[str, float]]:
     """For each secret, the least row variance left of each column once that secret's own entries are known.
 
     For several columns it is a bound on the least eigenvalue, shared out in units of each column's sd.
@@ -214,7 +214,7 @@ def _covered(
     if declared and spacing is not None:
         return spacing
     sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
-    return max(spacing or 0.0, min(noise * problem.n / _UNDECLARED, sd / 2, math.sqrt(least)))
+    return max(spacing or 0.0, min(noise * problem.n / UNDECLARED, sd / 2, math.sqrt(least)))
 
 
 def _charge(problem: Problem, floor: Mapping[str, float], spacing: Mapping[str, float], noise: Mapping[str, float]) -> float:

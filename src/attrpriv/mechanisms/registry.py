@@ -18,6 +18,7 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
+from attrpriv.guarantee.words import in_words
 from attrpriv.mechanisms import (
     calibrated_weights,
     chain_quilt,
@@ -25,12 +26,15 @@ from attrpriv.mechanisms import (
     count_yardsticks,
     gaussian,
     gaussian_counts,
+    gaussian_transport,
     group_means,
     hierarchy_means,
     laplace,
     markov_quilt,
     optimal,
     parameter_plans,
+    ranged,
+    sampled,
     subsample,
     transport,
     wasserstein,
@@ -42,21 +46,24 @@ from attrpriv.mechanisms.coverage import require_covered
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.subset import is_over_subset, plan_subset
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 
 Planner = Callable[[Problem], Plan]
 
 
-def _on_averages(planner: Planner) -> Planner:
-    """A mechanism that adds noise to averages over all rows."""
+def _on_averages(planner: Planner, *, subsets: bool = False) -> Planner:
+    """A mechanism that adds noise to averages, over all rows or over subsets of public size too."""
 
     def planned(problem: Problem) -> Plan:
         if problem.theta and is_tally(problem):
             raise Refusal("is for averages of numeric columns, under a gaussian assumption.")
-        filtered = [query.text for query in problem.queries if not query.plain]
+        covered = [query.plain or (subsets and query.linear is not None) for query in problem.queries]
+        filtered = [query.text for query, known in zip(problem.queries, covered, strict=True) if not known]
         if filtered:
-            raise Refusal(f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs a view.")
+            raise Refusal(
+                f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs gaussian, transport "
+                "or a view."
+            )
         return planner(problem)
 
     return planned
@@ -73,9 +80,14 @@ def _alone(planner: Planner) -> Planner:
     return planned
 
 
-def _for_counts(counts: Planner, averages: Planner) -> Planner:
+def _for_counts(counts: Planner, averages: Planner, *, subsets: bool = False) -> Planner:
     """One name, two kinds of statistics: counts where the problem is about counts, else averages."""
-    return lambda problem: (counts if is_tally(problem) else _on_averages(averages))(problem)
+    return lambda problem: (counts if is_tally(problem) else _on_averages(averages, subsets=subsets))(problem)
+
+
+def _for_ranged(statistics: Planner, others: Planner) -> Planner:
+    """Statistics that are no averages, sums or counts."""
+    return lambda problem: (statistics if ranged.is_ranged(problem) else others)(problem)
 
 
 def _on_networks(counts: Planner, others: Planner) -> Planner:
@@ -91,20 +103,18 @@ def _gaussian(problem: Problem) -> Plan:
         return _alone(_on_averages(group_means.plan))(problem)
     if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
         return _alone(_on_averages(hierarchy_means.plan))(problem)
-    if any(map(is_over_subset, problem.queries)):
-        return plan_subset(problem, gaussian.plan)
-    return _on_averages(gaussian.plan)(problem)
+    return _on_averages(gaussian.plan, subsets=True)(problem)
 
 
 # In order of simplicity: ties go to the first.
 MECHANISMS: Mapping[str, Planner] = {
     "subsample": subsample.plan,
-    "group_dp": _for_counts(count_yardsticks.plan_group_dp, yardsticks.plan_group_dp),
+    "group_dp": _for_ranged(ranged.plan_group_dp, _for_counts(count_yardsticks.plan_group_dp, yardsticks.plan_group_dp)),
     "markov_quilt": markov_quilt.plan,
     "laplace": _on_networks(_alone(parameter_plans.plan_laplace), laplace.plan),
     "gaussian": _on_networks(_alone(parameter_plans.plan_gaussian), _gaussian),
-    "gaussian_approximation": _on_averages(gaussian.plan_approximation),
-    "transport": _for_counts(_alone(count_transport.plan), transport.plan),
+    "gaussian_approximation": _for_ranged(sampled.plan, _on_averages(gaussian.plan_approximation)),
+    "transport": _for_counts(_alone(count_transport.plan), transport.plan, subsets=True),
     "calibrated_weights": _on_averages(calibrated_weights.plan),
     "chain_quilt": chain_quilt.plan,
     "wasserstein": _on_networks(parameter_plans.plan_wasserstein, wasserstein.plan),
@@ -152,17 +162,21 @@ class Ranking:
     def able(self) -> tuple[Plan, ...]:
         """What `auto` may choose, best first.
 
-        A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that was
-        checked on samples alone, never.
+        A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that
+        rests on simulation, only where the policy opts in.
         """
         public = [plan for plan in self.plans if plan.mechanism in _NEVER_CHOSEN and self.problem.public]
         if public:  # the number of rows alone: what tells nothing else spends nothing
             return tuple(public)
-        able = [plan for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN and plan.guarantee.kind != "sampled"]
+        sure = self.plans if self.problem.sampled else [plan for plan in self.plans if plan.guarantee.kind != "sampled"]
+        able = [plan for plan in sure if plan.mechanism not in _NEVER_CHOSEN]
         if self._mistaken(able):
             return ()
         if any(plan.mechanism not in _WITHOUT_ASSUMPTION for plan in able):
             able = [plan for plan in able if plan.view is None]
+        if ranged.is_ranged(self.problem) or any(plan.mechanism == "markov_quilt" for plan in able):
+            # noise for the whole range is never less than that of quilts, and what follows it may not use the network
+            able = [plan for plan in able if plan.mechanism != "group_dp"] or able
         return tuple(able)
 
     def score(self, plan: Plan) -> float:
@@ -285,9 +299,11 @@ def known_mechanism(mechanism: str) -> str:
 
 
 def _require_quick(name: str, problem: Problem) -> None:
-    """A linear program takes seconds to minutes; beyond some size it is only solved when asked for by name."""
+    """A program or a search takes seconds to minutes; beyond some size it is only done when asked for by name."""
     if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):
         raise Refusal(f"auto tries it for up to {parameter_plans.AUTO_ROWS} rows; ask for it by name.")
+    if name == "transport" and gaussian_transport.takes_long(problem):
+        raise Refusal(f"auto tries it for up to {gaussian_transport.AUTO_GROUPS} averages by group; ask for it by name.")
     if name == "optimal" and optimal.takes_long(problem):
         raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
 
@@ -308,8 +324,8 @@ def _require_joint(name: str, problem: Problem) -> None:
     if name not in CONTINUES and name != "subsample" and problem.earlier is None:
         raise Refusal("cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).")
     if problem.earlier is not None and not isinstance(problem.earlier, CONTINUES.get(name, ())):
-        told = getattr(problem.earlier, "kind", "another kind")
-        raise Refusal(f"no rule covers it after what the ledger holds (evidence of kind {told}); together they may tell more.")
+        told = in_words(getattr(problem.earlier, "kind", ""))
+        raise Refusal(f"no rule covers it after {told}; together they may tell more.")
 
 
 def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Plan:

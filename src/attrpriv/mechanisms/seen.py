@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
 from attrpriv.assumptions.worst_case import Extreme, candidates
 from attrpriv.framework import Problem, Secret
+from attrpriv.guarantee import GaussianCheck
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.subset import Rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +38,8 @@ Case = tuple["Matrix", "Matrix", bool]
 
 @dataclass(frozen=True)
 class Seen:
-    """One bad case: the averages move by `shifts` @ u, |u| <= 1; a row's residual covariance is at least `residual`.
+    """One bad case: the averages move by `shifts` @ u, |u| <= 1; what the secret leaves open has a covariance of at least
+    `residual`: of a row (`seen`), of the averages themselves (`seen_in`).
 
     A `signless` case stands for every choice of signs of its shifts, and holds with independent noise only.
     """
@@ -46,6 +49,15 @@ class Seen:
     shifts: Matrix
     residual: Matrix
     signless: bool = False
+
+    def check(self) -> GaussianCheck:
+        """The case of averages as evidence."""
+        return GaussianCheck(
+            secret=self.secret,
+            theta=self.theta,
+            shifts=tuple(tuple(float(x) for x in row) for row in self.shifts),
+            credited=tuple(tuple(float(x) for x in row) for row in self.residual),
+        )
 
 
 def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
@@ -57,6 +69,27 @@ def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[
                 continue  # hidden by the law of the mixture (`mechanisms.cases`)
             cases += [Seen(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
     return cases
+
+
+def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+    """The same for averages over these rows. Those of one form have one slope, whichever rows they are over (`subset`).
+
+    A closed form for one average holds for several of the same form: along any direction, what is asked of the noise is
+    a slope^2 - b residual with a and b at least 0.
+    """
+    import numpy as np
+
+    if not problem.columns:
+        return []
+    averages = {query.key: replace(query, kind="avg", where=None) for query in problem.queries if query.key is not None}
+    plain = problem.model_copy(update={"queries": tuple(dict.fromkeys(averages.values()))})
+    index = {query: place for place, query in enumerate(plain.queries)}
+    places = [index[averages[key]] for key in problem.columns]
+    shared = (1 - problem.known_rows) * rows.shared()
+    cases = seen(plain, theta, off)
+    rowwise = {id(case.residual): case.residual for case in cases}  # most cases share one
+    left = {key: shared * residual[np.ix_(places, places)] for key, residual in rowwise.items()}
+    return [replace(case, shifts=case.shifts[places], residual=left[id(case.residual)]) for case in cases]
 
 
 def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:

@@ -55,7 +55,7 @@ class Past:
         if not isinstance(earlier, GaussianEvidence):
             return cls()
         if earlier.final:
-            raise Refusal("an earlier average stands alone: of clipped rows, of some of the rows, or to hide sets of values.")
+            raise Refusal("an earlier average stands alone: of clipped rows, or to hide sets of values.")
         again = [column for column in problem.columns if column in earlier.columns]
         if again:
             raise Refusal(f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.")
@@ -101,11 +101,11 @@ class Past:
         return {**wide, **{column: min(own, wide[column]) for column, own in zip(self.columns, self.independent, strict=True)}}
 
 
-def target(past: Past, cases: Sequence[Seen], mu: float, spend: float, credit: float) -> float:
+def target(past: Past, cases: Sequence[Seen], mu: float, spend: float) -> float:
     """How far apart outputs may be after this release; a refusal where nothing is left."""
     if not past.columns:
         return mu * math.sqrt(spend)
-    spent = max((_reached(past, case, credit) for case in cases), default=0.0)
+    spent = max((_reached(past, case) for case in cases), default=0.0)
     left = mu**2 - spent
     if not left > LEAST_LEFT * mu**2:
         raise Refusal(
@@ -115,42 +115,42 @@ def target(past: Past, cases: Sequence[Seen], mu: float, spend: float, credit: f
     return math.sqrt(spent + spend * left)
 
 
-def conditioned(past: Past, cases: Sequence[Seen], reach: float, credit: float) -> list[Seen]:
+def conditioned(past: Past, cases: Sequence[Seen], reach: float) -> list[Seen]:
     """What each case asks of the new noise, given the earlier answers."""
-    return list(cases) if not past.columns else [_conditioned(past, case, reach, credit) for case in cases]
+    return list(cases) if not past.columns else [_conditioned(past, case, reach) for case in cases]
 
 
-def _reached(past: Past, case: Seen, credit: float) -> float:
+def _reached(past: Past, case: Seen) -> float:
     """The largest eigenvalue of B1' W1 B1."""
     import numpy as np
 
-    shifts, weighed = _weighed(past, case, credit)
+    shifts, weighed = _weighed(past, case)
     return max(0.0, float(np.linalg.eigvalsh(shifts.T @ weighed)[-1]))
 
 
-def _weighed(past: Past, case: Seen, credit: float) -> tuple[Matrix, Matrix]:
+def _weighed(past: Past, case: Seen) -> tuple[Matrix, Matrix]:
     """B1 and W1 B1."""
     import numpy as np
 
     if case.signless and past.factor:
         raise Refusal("so many slopes may have either sign that only independent noise hides them; earlier noise was common.")
     size = len(past.columns)
-    spread = credit * case.residual[:size, :size] + past.noise()
+    spread = case.residual[:size, :size] + past.noise()
     shifts = case.shifts[:size]
     return shifts, np.asarray(np.linalg.solve(spread, shifts), dtype=np.float64)
 
 
-def _conditioned(past: Past, case: Seen, reach: float, credit: float) -> Seen:
+def _conditioned(past: Past, case: Seen, reach: float) -> Seen:
     import numpy as np
 
     size = len(past.columns)
-    shifts, weighed = _weighed(past, case, credit)
+    shifts, weighed = _weighed(past, case)
     values, vectors = np.linalg.eigh(reach**2 * np.eye(shifts.shape[1]) - shifts.T @ weighed)
     if not values[0] > 0:
         raise Refusal("the earlier averages use this share of the budget already. Spend more of it, or keep to their answers.")
     root = vectors @ np.diag(reach / np.sqrt(values)) @ vectors.T
-    cross = credit * case.residual[size:, :size]
-    gain = np.linalg.solve(credit * case.residual[:size, :size] + past.noise(), cross.T).T
-    left = credit * case.residual[size:, size:] - gain @ cross.T
+    cross = case.residual[size:, :size]
+    gain = np.linalg.solve(case.residual[:size, :size] + past.noise(), cross.T).T
+    left = case.residual[size:, size:] - gain @ cross.T
     moved = (case.shifts[size:] - gain @ shifts) @ root
-    return replace(case, shifts=moved, residual=(left + left.T) / 2 / credit)
+    return replace(case, shifts=moved, residual=(left + left.T) / 2)

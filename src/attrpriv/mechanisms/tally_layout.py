@@ -4,7 +4,10 @@
 |---|---|
 | count(*) filter (where e) | rows with the event e count 1 |
 | sum(x), avg(x) | the values of x, in steps of their common unit |
+| sum(x) filter (where e), e about x or about the sensitive column | the values of x where e holds, else 0 |
 | count(*) ... group by x | one count for each value or bin of x |
+
+What must never change: where cells are complete, every row is in one, and its step from the least value is what it adds.
 """
 
 from __future__ import annotations
@@ -14,15 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.probabilities import Pair, complement
+from attrpriv.assumptions.counts import Counts, states_of
+from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.composition import bin_names
 from attrpriv.mechanisms.tally import Tally, TallyCategory, TallyCell
 from attrpriv.queries.conditions import Compare, Condition, IsNull, Join, Not, Written, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import holds_for
-from attrpriv.queries.query import Query
+from attrpriv.queries.query import Query, quoted
 
 Laws = Mapping[str, tuple[Pair, ...]]
 
@@ -39,6 +42,8 @@ class Layout:
 def layout(problem: Problem, counts: Counts, query: Query) -> Layout:
     if query.column is None and query.group_by is None:
         return _event_layout(problem, counts, parse_condition(query.where or ""))
+    if query.where is not None and query.kind == "sum" and query.group_by is None:
+        return _filtered_layout(problem, counts, query.column or "", parse_condition(query.where))
     if query.where is not None:
         raise QueryError(f"query: {query.text} is not covered; ask without the filter, or for a count with it.")
     if query.column is not None and query.group_by is not None:
@@ -95,6 +100,67 @@ def _column_layout(problem: Problem, counts: Counts, column: str, *, histogram: 
     return Layout(tally, steps, laws)
 
 
+def _filtered_layout(problem: Problem, counts: Counts, column: str, where: Condition) -> Layout:
+    """A sum over the rows of a filter. As in a count with that filter, entries are compared as they are, without bounds."""
+    values, _ = counts.values(column, problem.bins)
+    numbers = [_fraction(column, value) for value in values]
+    hits = _hits(problem, counts, column, values, where)
+    own = columns_of(where) == (column,)
+    inside = [parse_condition(str(cell_condition(problem, column, value, k))) for k, value in enumerate(values)]
+    added = [number if own and yes else Fraction(0) for number, yes in zip(numbers, hits, strict=True)] if own else numbers
+    distinct = list(dict.fromkeys([*added, *([] if own else [Fraction(0)])]))
+    if len(distinct) < 2:
+        raise QueryError(f"query: sum({column}) filter (where {where}) adds 0 for every row; ask for something else.")
+    steps, unit, origin, order = whole_steps(column, distinct)
+    cells = []
+    for k, step in zip(order, steps, strict=True):
+        alike = [cell for cell, number in zip(inside, added, strict=True) if number == distinct[k]]
+        reached = [cell if own else Join("and", (where, cell)) for cell in alike]
+        reached += [Not(where)] if not own and not distinct[k] else []
+        condition = reached[0] if len(reached) == 1 else Join("or", tuple(reached))
+        cells.append(TallyCell(name=str(float(distinct[k])), where=str(parse_condition(str(condition))), value=step))
+    changes = {"unit": float(unit), "origin": float(origin), "clip": {}}
+    tally = _tally(problem, counts, tuple(cells), complete=True).model_copy(update=changes)
+
+    def laws(member: Counts) -> Laws:
+        found_values, found = member.values(column, problem.bins)
+        if found_values != values:
+            raise QueryError(f"assume: every assumption of a list must give {column} the same values.")
+        kept = set(counts.categories) if own else {name for name in counts.categories if _holds(problem, counts, where, name)}
+        return {
+            name: tuple(_share(law if name in kept else None, added, distinct[k]) for k in order) for name, law in found.items()
+        }
+
+    return Layout(tally, steps, laws)
+
+
+def _share(law: Sequence[Pair] | None, added: Sequence[Fraction], number: Fraction) -> Pair:
+    """The probability that a row adds this number; None: of a category that the filter leaves out."""
+    if law is None:
+        return (0.0, 0.0) if number else (1.0, 1.0)
+    inside = [one == number for one in added]
+    return among(law, inside) if any(inside) else (0.0, 0.0)
+
+
+def _holds(problem: Problem, counts: Counts, where: Condition, name: str) -> bool:
+    return holds_for(where, counts.category(name, problem.bins))
+
+
+def _hits(
+    problem: Problem, counts: Counts, column: str, values: Sequence[int | float | str], where: Condition
+) -> Sequence[bool]:
+    """Which values the filter keeps; a refusal where its law together with the column's is not given."""
+    read = columns_of(where)
+    if read == (column,):
+        return [holds_for(where, state) for state in states_of(column, values, problem.bins)]
+    if read == (counts.sensitive,) and counts.other is None and not tests_null(where, counts.sensitive):
+        return [True] * len(values)
+    raise QueryError(
+        f"query: sum({quoted(column)}) filter (where {where}) is not covered; ask without the filter, or for a count with it. "
+        f"A filter on {column} itself is covered, and one on {counts.sensitive} where no category takes all other values."
+    )
+
+
 def _names(problem: Problem, column: str, values: Sequence[int | float | str]) -> list[str]:
     if column in problem.bins:
         names = bin_names(problem.bins[column])
@@ -104,7 +170,9 @@ def _names(problem: Problem, column: str, values: Sequence[int | float | str]) -
     return [str(value) for value in values]
 
 
-def whole_steps(column: str, values: Sequence[int | float | str]) -> tuple[tuple[int, ...], Fraction, Fraction, list[int]]:
+def whole_steps(
+    column: str, values: Sequence[int | float | str | Fraction]
+) -> tuple[tuple[int, ...], Fraction, Fraction, list[int]]:
     """The values as whole steps of their common unit from the least one, in order."""
     numbers = [_fraction(column, value) for value in values]
     order = sorted(range(len(numbers)), key=lambda k: numbers[k])
@@ -117,7 +185,7 @@ def whole_steps(column: str, values: Sequence[int | float | str]) -> tuple[tuple
     return tuple(int((numbers[k] - origin) / unit) for k in order), unit, origin, order
 
 
-def _fraction(column: str, value: int | float | str) -> Fraction:
+def _fraction(column: str, value: int | float | str | Fraction) -> Fraction:
     try:
         return Fraction(repr(value) if isinstance(value, float) else value)
     except ValueError:

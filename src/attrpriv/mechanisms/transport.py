@@ -27,6 +27,12 @@ from attrpriv.mechanisms.refusal import Refusal
 
 def plan(problem: Problem) -> Plan:
     """The release of least error that reads the secret, for the kind of assumption that there is."""
+    partly = [query.text for query in problem.queries if not query.plain]
+    clamped = problem.alone and problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)
+    if partly and not (clamped and problem.delta):
+        raise Refusal(
+            f"covers {partly[0]}, over some of the rows, under a gaussian assumption, with a delta, and alone (spend 1)."
+        )
     if not problem.alone:
         return _continued(problem)
     if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
@@ -51,7 +57,8 @@ def _gaussian(problem: Problem) -> Plan:
         return quantile_clip.plan(problem)
     plans: list[Plan] = []
     refused: list[Refusal] = []
-    for form in (gaussian_transport.plan, quantile_clip.plan):
+    partly = not all(query.plain for query in problem.queries)
+    for form in (gaussian_transport.plan,) if partly else (gaussian_transport.plan, quantile_clip.plan):
         try:
             plans.append(form(problem))
         except Refusal as refusal:

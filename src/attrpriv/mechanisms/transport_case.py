@@ -27,6 +27,8 @@ from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee.transport import MovedRead, Moves, TransportCheck
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import semidefinite_or_nothing
+from attrpriv.mechanisms.subset import Rows
+from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,6 +92,32 @@ def told(
     return Told(
         statistics, slopes, tuple(checks), _wander(problem, theta, statistics, slopes, masks), _bias(theta, statistics, slopes)
     )
+
+
+def told_over(problem: Problem, rows: Rows, theta: Sequence[Gaussian], masks: Mapping[str, float], off: float = 0.0) -> Told:
+    """The same for averages over these rows: the slopes are those of their columns, what is left is w o R (`subset`)."""
+    import numpy as np
+
+    if not any(rows.wheres):
+        return told(problem, theta, masks, off)
+    columns = [next(iter(form)) for form in problem.forms]
+    plain = problem.model_copy(update={"queries": tuple(Query("avg", column) for column in dict.fromkeys(columns))})
+    whole = told(plain, theta, masks, off)
+    places = [plain.columns.index(column) for column in columns]
+    shared = rows.shared() * problem.n
+    credited = [shared * np.array(check.credited)[np.ix_(places, places)] for check in whole.checks]
+    checks = tuple(_spread_out(check, places, left) for check, left in zip(whole.checks, credited, strict=True))
+    return Told(whole.statistics, whole.slopes[places], checks, whole.wander[places], whole.bias[places])
+
+
+def _spread_out(check: TransportCheck, places: Sequence[int], credited: Matrix) -> TransportCheck:
+    changes = {
+        "own": tuple(check.own[place] for place in places),
+        "own_off": tuple(check.own_off[place] for place in places),
+        "regression": tuple(check.regression[place] for place in places) if check.regression else (),
+        "credited": tuple(tuple(float(x) for x in row) for row in credited),
+    }
+    return check.model_copy(update=changes)
 
 
 # ---------------------------------------------------------------------------------------------------------- the slopes

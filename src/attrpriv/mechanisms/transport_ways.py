@@ -48,9 +48,10 @@ class Way:
         return sum((spread.rmse / sd) ** 2 for spread, sd in zip(self.spreads, sds, strict=True))
 
 
-def best_way(problem: Problem, theta: Sequence[Gaussian], found: Told, least: Mapping[str, float], mu: float) -> Way | None:
-    """The least expected error; None where no noise that is tried leaves anything of the distance."""
-    sds = [max(member.sd_of(c) for member in theta) / math.sqrt(problem.n) for c in problem.columns]
+def best_way(
+    problem: Problem, theta: Sequence[Gaussian], found: Told, least: Mapping[str, float], sds: Sequence[float], mu: float
+) -> Way | None:
+    """The least expected error in units of the averages' sds; None where no noise that is tried leaves any of the distance."""
     periods: list[float | None] = [None]
     line = len(problem.columns) == 1 or len(found.statistics) == 1
     if line and all(secret.within is not None for secret in problem.secrets) and all(m.told is not None for m in found.moves):
@@ -187,7 +188,7 @@ def _bases(found: Told, own: Sequence[float], sds: Sequence[float], mu: float) -
         cases = [case for pair in zip(found.checks, found.moves, strict=True) for case in _left_open(*pair)]
         if not any(case.shifts.any() for case in cases):
             return
-        yield design(cases, own, list(np.asarray(sds)), share * mu, 1.0)
+        yield design(cases, own, list(np.asarray(sds)), share * mu)
 
 
 def _left_open(check: TransportCheck, moves: Moves) -> list[Seen]:

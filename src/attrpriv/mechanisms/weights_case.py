@@ -194,7 +194,7 @@ def _mask(problem: Problem, theta: Sequence[Gaussian], column: str) -> float:
 
 def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str], masks: Sequence[float]) -> Recorded:
     """The charge for recorded values, for whatever residual a row really has, as long as it is not below the spacing."""
-    require_rows(problem, theta)
+    require_rows(problem, theta, problem.n)
     for gaussian in theta:
         for column in (*problem.columns, *sensitive):
             require_fine(problem, gaussian, column)

@@ -78,17 +78,13 @@ def gaussian_notes(
     scales: Mapping[str, float],
     clips: Mapping[str, float | None],
 ) -> tuple[str, ...]:
-    notes = []
+    notes = [] if problem.combined else _undeclared(problem, lattice, least)
+    masked = [column for column in problem.columns if scales[column] <= least[column] * (1 + 1e-6)]
+    if len(masked) > 3:
+        notes.append(f"{len(masked)} averages need no noise beyond the mask of their digits.")
+    else:
+        notes += [f"{column}: no noise is needed beyond the mask of its digits." for column in masked]
     for column in problem.columns:
-        spacing, declared = problem.spacing(column)
-        if not declared and not problem.combined:
-            origin = "whole numbers (by its column type)" if spacing is not None else "values of undeclared spacing"
-            notes.append(
-                f"{column}: {origin}; its digits are masked by noise of at least {least[column]:.3g}, which covers spacings up "
-                f"to {lattice.spacing[column]:.3g}. Declare resolution to change that."
-            )
-        if scales[column] <= least[column] * (1 + 1e-6):
-            notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
         if column in clips and clips[column] is None:
             notes.append(
                 f"{column}: bounds are not applied here, because clipping would change the law that the assumption describes."
@@ -96,8 +92,25 @@ def gaussian_notes(
     notes += _mean_in_standard_errors(problem, theta)
     notes += _zero_slopes(problem, theta)
     if len(problem.columns) > 1:
-        notes.append(f"{len(problem.columns)} columns are released together, with noise planned jointly.")
+        what = "averages" if any(problem.wheres) else "columns"
+        notes.append(f"{len(problem.columns)} {what} are released together, with noise planned jointly.")
     return tuple(notes)
+
+
+def _undeclared(problem: Problem, lattice: Recorded, least: Mapping[str, float]) -> list[str]:
+    """Of each column whose spacing nobody declared, how its digits are masked."""
+    notes = []
+    for column in problem.read_columns:
+        spacing, declared = problem.spacing(column)
+        averages = zip(problem.columns, problem.forms, strict=True) if any(problem.wheres) else [(column, {column: 1.0})]
+        mask = min(least[key] for key, form in averages if column in form)
+        if not declared:
+            origin = "whole numbers (by its column type)" if spacing is not None else "values of undeclared spacing"
+            notes.append(
+                f"{column}: {origin}; its digits are masked by noise of at least {mask:.3g}, which covers spacings up "
+                f"to {lattice.spacing[column]:.3g}. Declare resolution to change that."
+            )
+    return notes
 
 
 def _zero_slopes(problem: Problem, theta: Sequence[Gaussian]) -> list[str]:

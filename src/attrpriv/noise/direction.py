@@ -3,36 +3,54 @@
     z = (g_1, ..., g_k) / sqrt(g_1^2 + ... + g_k^2 + c)        g normal, c chi-square with m - k degrees of freedom
 
 is distributed as the first k coordinates of a uniform unit vector in m dimensions. The normals come from OpenDP's exact sampler
-on a grid of 2^-56; c is the sum of (m-k)/2 exponentials -2 log U, and of one more squared normal if m - k is odd, with U from
-53 bits of the operating system.
+on a grid of 2^-56. c is twice a Gamma variable of shape a = (m-k)/2, drawn in a few steps however large m is
+(`marsaglia2000gamma`): with d = a - 1/3 and another normal x,
 
-How exact. Where U stands for the cell of 2^-53 around it, -log U is off by at most 2^-53/U, 38 * 2^-53 on average, and its
-rounding in floats adds less than 2 * 2^-53 (1 - log U); the average of (m-k)/2 of them is no worse. So c is off by a share of
-42 * 2^-53 on average, and z, which goes with its square root, by half of that: `RELATIVE_ERROR`, 2^-44, is thirty times more,
-which also covers the grid of the normals and that few terms may all be small (m - k >= LEAST_REST).
+    c = 2 d v,    v = (1 + x / (3 sqrt d))^3,    kept with the chance e^h(x),    h(x) = x^2/2 + d - d v + d log v
 
-What must never change: randomness is the operating system's; there is no seed.
+and otherwise drawn again. With t = 1 + x / (3 sqrt d) the derivative of h is sqrt(d) (1 - t)^3 / t, so h is largest at x = 0,
+where it is 0: e^h is a chance.
+
+How exact. Weights e^(-x^2/2) on the grid, kept with the chance e^h, are weights f(x) = e^(d - d v + d log v) on the grid; and f
+is, up to a factor, the density of x for which c is chi-square. f is log-concave with one peak, so on either side of it a sum
+of f over the grid lies between two integrals whose ends are a step apart, and the sum of all is off by at most a step times the
+peak: x is at most 3 steps of 2^-56 from one of density f, if the two are drawn together by their quantiles. Then c is off by a
+share of at most 3 * 2^-56 / (t sqrt d), which is below 2^-54 on average for m - k >= LEAST_REST. The normals are off by no more
+steps. So z, in units of its own length, is off by less than 2^-52 on average; `RELATIVE_ERROR`, 2^-44, is more than a hundred
+times that.
+
+Whether a draw is kept is decided by a uniform number of 256 bits and by 100 decimal digits. At d = 10^12, the most that a table
+can ask for, the terms of h cancel to 12 digits fewer: the chance of a wrong decision is below 2^-250.
+
+What must never change: randomness is the operating system's; there is no seed. What a draw costs does not depend on any table.
 """
 
 from __future__ import annotations
 
 import math
-import os
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, InvalidOperation, Overflow, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from secrets import randbits
 
 from attrpriv.errors import UsageError
 from attrpriv.noise.exact import MOST_BITS, whole_gaussian
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 RELATIVE_ERROR = 2.0**-44
 LEAST_REST = 10
-_CHUNK = 2**16
 # Of square roots: whole numbers of this many binary digits.
 ROOT_BITS = 160
+_UNIFORM_BITS = 256
+# Its own, whatever a caller has set for the thread.
+_PRECISE = Context(
+    prec=100,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-999_999,
+    Emax=999_999,
+    capitals=1,
+    clamp=0,
+    flags=[],
+    traps=[InvalidOperation, DivisionByZero, Overflow],
+)
 
 
 def direction(coordinates: int, dimension: int) -> tuple[Fraction, ...]:
@@ -40,7 +58,7 @@ def direction(coordinates: int, dimension: int) -> tuple[Fraction, ...]:
     if not (coordinates >= 1 and dimension - coordinates >= LEAST_REST):
         raise UsageError(f"dimension: must exceed the coordinates by {LEAST_REST} or more. Got {dimension}, {coordinates}.")
     normals = [_normal() for _ in range(coordinates)]
-    squared = sum((normal**2 for normal in normals), Fraction(_chi_squared(dimension - coordinates)))
+    squared = sum((normal**2 for normal in normals), _chi_squared(dimension - coordinates))
     length = root(squared)
     return tuple(normal / length for normal in normals)
 
@@ -63,22 +81,22 @@ def _normal() -> Fraction:
     return Fraction(whole_gaussian(2.0**MOST_BITS), 2**MOST_BITS)
 
 
-def _chi_squared(freedom: int) -> float:
-    """A chi-square draw with this many degrees of freedom."""
-    import numpy as np
+def _chi_squared(freedom: int) -> Fraction:
+    """A chi-square draw with this many degrees of freedom, at least LEAST_REST."""
+    with localcontext(_PRECISE):
+        while True:
+            normal = _normal()
+            proposed, chance = _proposal(freedom, Decimal(normal.numerator) / normal.denominator)
+            if chance is not None and _log_uniform() < chance:
+                return Fraction(proposed)
 
-    halves = []
-    for start in range(0, freedom // 2, _CHUNK):
-        size = min(_CHUNK, freedom // 2 - start)
-        halves.append(float(np.sum(_exponentials(np.frombuffer(os.urandom(8 * size), dtype=np.uint64)))))
-    return 2 * math.fsum(halves) + (float(_normal()) ** 2 if freedom % 2 else 0.0)
+
+def _proposal(freedom: int, x: Decimal) -> tuple[Decimal, Decimal | None]:
+    """2 d v, and the logarithm of the chance to keep it; None: it has none."""
+    d = Decimal(3 * freedom - 2) / 6
+    v = (1 + x / (3 * d.sqrt())) ** 3
+    return 2 * d * v, (x * x / 2 + d * (1 - v + v.ln()) if v > 0 else None)
 
 
-def _exponentials(bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """-log U, U = (b + 1/2) / 2^53 for the upper 53 bits b; near 1 by way of 1 - U, which is exact."""
-    import numpy as np
-
-    upper = (bits >> np.uint64(11)).astype(np.float64)
-    left = (2.0**53 - upper - 0.5) * 2.0**-53
-    near_one = -np.log1p(-np.minimum(left, 0.5))
-    return np.asarray(np.where(left < 0.5, near_one, -np.log((upper + 0.5) * 2.0**-53)), dtype=np.float64)
+def _log_uniform() -> Decimal:
+    return (Decimal(2 * randbits(_UNIFORM_BITS) + 1) / Decimal(2 << _UNIFORM_BITS)).ln()

@@ -21,12 +21,13 @@ from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
-from attrpriv.framework.problem import Delta, Edges, Epsilon, Share, Sizes
+from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
 from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
+from attrpriv.framework.sampling import Sampled
 from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
+from attrpriv.queries.derived import Question, parse_questions
 from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_queries
 
 
 def digest_of(stated: Mapping[str, Any]) -> str:
@@ -136,6 +137,10 @@ class Policy(FrozenModel):
         default_factory=dict, description="public values of a column, for GROUP BY; other: all rows of no other"
     )
     sizes: Sizes = Field(default_factory=dict, description="public number of rows of a subset, by its condition")
+    ranges: Ranges = Field(default_factory=dict, description="public range of an answer, by its query: [low, high]")
+    sampled: Sampled | None = Field(
+        default=None, description="opt in to guarantees by simulation (kind sampled): {runs: 100000, confidence: 0.999999}"
+    )
     composition: FrozenMap[Share] = Field(
         default_factory=dict, description="public shares that answers from a view are scaled to; default: mid-range"
     )
@@ -161,7 +166,7 @@ class Policy(FrozenModel):
         problem = None
         try:
             for text in release:
-                parse_queries(text)
+                parse_questions(text)
         except QueryError as error:
             problem = str(error)
         if problem is not None:
@@ -218,9 +223,9 @@ class Policy(FrozenModel):
         """Everything the promise depends on, as JSON: what a ledger keeps of a policy."""
         return {key: value for key, value in self.to_json().items() if key not in ("data", "ledger", "release")}
 
-    def queries(self) -> tuple[Query, ...]:
-        """The queries named under `release`."""
-        return tuple(query for text in self.release for query in parse_queries(text))
+    def queries(self) -> tuple[Question, ...]:
+        """What is named under `release`."""
+        return tuple(one for text in self.release for one in parse_questions(text))
 
     def groups(self, column: str, types: Mapping[str, str]) -> PublicGroups:
         """The public groups of a GROUP BY on this column, in order."""
@@ -242,6 +247,8 @@ class Policy(FrozenModel):
             bins=self.bins,
             categories=self.categories,
             sizes=self.sizes,
+            ranges=self.ranges,
+            sampled=self.sampled,
             composition=self.composition,
             known_rows=self.known_rows,
             individuals=None if self.individuals == "none" else self.individuals.epsilon,

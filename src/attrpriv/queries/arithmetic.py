@@ -96,12 +96,12 @@ class Arithmetic:
 
 def _term(monomial: Monomial, weight: Fraction) -> str:
     columns = " * ".join(map(quoted, monomial))
-    number, divisor = _number_text(weight)
+    number, divisor = number_text(weight)
     times = number if not columns else columns if number == "1" else f"{number} * {columns}"
     return times if divisor == 1 else f"{times} / {divisor}"
 
 
-def _number_text(weight: Fraction) -> tuple[str, int]:
+def number_text(weight: Fraction) -> tuple[str, int]:
     """A positive number as a decimal; where its digits do not end, as a whole number and a divisor."""
     left, places = weight.denominator, 0
     for prime in (2, 5):
@@ -182,7 +182,7 @@ def _within_limits(terms: Terms, node: exp.Expression) -> Terms:
             f"query: must have at most {_MOST_TERMS} terms, each of at most {MOST_FACTORS} columns. Got {_shown(node)}."
         )
     for weight in terms.values():
-        _require_ordinary(weight, node)
+        require_ordinary(weight, node)
     return terms
 
 
@@ -204,10 +204,10 @@ def _number(node: exp.Expression) -> Fraction:
         return Fraction(0)
     if len(text) > _LONGEST_NUMBER or not 0 < size < math.inf:
         raise QueryError(f"query: numbers must have fewer digits. Got {_shown(node)}.")
-    return _require_ordinary(Fraction(text), node)
+    return require_ordinary(Fraction(text), node)
 
 
-def _require_ordinary(number: Fraction, node: exp.Expression) -> Fraction:
+def require_ordinary(number: Fraction, node: exp.Expression) -> Fraction:
     if max(abs(number.numerator), number.denominator) >= _MOST or abs(number) > _LARGEST:
         raise QueryError(f"query: numbers must have fewer digits. Got {_shown(node)}.")
     return number

@@ -114,10 +114,10 @@ class Query:
     def key(self) -> str | None:
         """What is averaged, by name: a column, or the canonical text of a linear combination; None of other statistics.
 
-        An average over a subset has the filter in its name.
+        Over a subset the filter is part of the name; of groups each has one of its own (`Plan.groups`).
         """
         own = self.of[0] if self.of and self.linear is not None else self.column
-        if own is None or self.kind != "avg" or self.where is None or self.group_by is not None:
+        if own is None or self.where is None or self.group_by is not None:
             return own
         return f"{own if self.of else quoted(own)} filter (where {self.where})"
 
@@ -129,9 +129,12 @@ class Query:
     @property
     def alike(self) -> tuple[str, ...]:
         """The texts of all queries that one answer tells, this one first: over all rows, a sum is n times an average."""
-        if not self.plain or self.kind not in ("avg", "sum"):
-            return (self.text,)
-        return self.text, replace(self, kind="sum" if self.kind == "avg" else "avg").text
+        return (self.text,) if self.twin is None or not self.plain else (self.text, self.twin.text)
+
+    @property
+    def twin(self) -> Query | None:
+        """The sum of an average, the average of a sum: over rows whose number is public, each tells the other."""
+        return replace(self, kind="sum" if self.kind == "avg" else "avg") if self.kind in ("avg", "sum") else None
 
     @property
     def plain(self) -> bool:
@@ -143,9 +146,9 @@ class Query:
         """Whether it asks for the number of rows, which is public."""
         return self.kind == "count" and self.plain
 
-    def weight(self, n: int) -> int:
-        """The factor by which the statistic exceeds the column's mean: n for a sum, 1 for an average."""
-        return n if self.kind == "sum" else 1
+    def weight(self, rows: int) -> int:
+        """The factor by which the statistic exceeds the mean: the number of rows it is over for a sum, 1 for an average."""
+        return rows if self.kind == "sum" else 1
 
     def __str__(self) -> str:
         return self.text

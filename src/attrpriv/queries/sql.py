@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from attrpriv.errors import QueryError
 from attrpriv.queries.arithmetic import arithmetic_of
@@ -32,6 +32,16 @@ _LONGEST = 10_000
 Made = TypeVar("Made")
 
 
+class Named(Protocol):
+    """What is asked for, by its canonical text."""
+
+    @property
+    def text(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Named)
+
+
 def parse_queries(text: str) -> tuple[Query, ...]:
     """The statistics a query text asks for, in order.
 
@@ -45,11 +55,18 @@ def parse_queries(text: str) -> tuple[Query, ...]:
 
 @lru_cache(maxsize=256)  # a secret is asked for its column many times while a plan is made
 def _queries(text: str) -> tuple[Query, ...]:
+    return read_items(text, statistic)
+
+
+def read_items(text: str, read: Callable[[exp.Expression, str, Condition | None, str | None], Item]) -> tuple[Item, ...]:
+    """What a text lists, each item read with the text, the condition and the group that all of them share."""
     select = _parse_select(text)
-    return not_too_deep(lambda: _read(select, text), text)
+    return not_too_deep(lambda: _read(select, text, read), text)
 
 
-def _read(select: exp.Select, text: str) -> tuple[Query, ...]:
+def _read(
+    select: exp.Select, text: str, read: Callable[[exp.Expression, str, Condition | None, str | None], Item]
+) -> tuple[Item, ...]:
     _refuse_clauses(select, text)
     refuse_parts(select, text)
     where = select.args.get("where")
@@ -57,10 +74,10 @@ def _read(select: exp.Select, text: str) -> tuple[Query, ...]:
     items = [item for item in select.expressions if group is None or not _is_column(item, group)]
     if not items:
         raise QueryError(f"query: must ask for {_SUPPORTED}. Got {shown_text(text)}.")
-    read = tuple(_statistic(item, text, None if where is None else condition_of(where.this), group) for item in items)
-    if any(len(query.text) > _LONGEST for query in read):  # it could not be read back
+    found = tuple(read(item, text, None if where is None else condition_of(where.this), group) for item in items)
+    if any(len(one.text) > _LONGEST for one in found):  # it could not be read back
         raise QueryError(f"query: must be shorter, also when written out. Got {shown_text(text)}.")
-    return read
+    return found
 
 
 def parse_expression(text: str) -> exp.Expression:
@@ -143,7 +160,8 @@ def _column_name(item: exp.Expression) -> str | None:
     return item.name if bare and isinstance(item.this, exp.Identifier) and item.name else None
 
 
-def _statistic(item: exp.Expression, text: str, where: Condition | None, group: str | None) -> Query:
+def statistic(item: exp.Expression, text: str, where: Condition | None, group: str | None) -> Query:
+    """One statistic, over the rows of the condition, in each group."""
     from sqlglot import expressions as exp
 
     if isinstance(item, exp.Filter):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import pickle
 import random
 
@@ -116,7 +117,7 @@ def test_what_is_not_stated_has_no_value() -> None:
         with pytest.raises(PolicyError, match=r"must be stated, because both columns are asked or hidden\. Got none\."):
             ask()
     assert pairs.matrix(("a", "c", "a")).tolist() == [[1, 0.5, 1], [0.5, 1, 0.5], [1, 0.5, 1]]
-    assert least_eigenvalue([], pairs.matrix) == 1.0
+    assert least_eigenvalue([], pairs.matrix, 1e-9) == 1.0
     again = pickle.loads(pickle.dumps(pairs))
     assert (again, hash(again), again.of("c", "a")) == (pairs, hash(pairs), 0.5)
 
@@ -184,3 +185,12 @@ def test_all_ranges_at_once_are_those_one_by_one(tolerance: dict[str, float]) ->
         for k, b in enumerate(names):
             assert (covariance[0][j, k], covariance[1][j, k]) == _covariance(theta, a, b)
             assert (rho[0][j, k], rho[1][j, k]) == ((1.0, 1.0) if a == b else correlation_range(theta, a, b))
+
+
+@pytest.mark.parametrize(("rho", "found"), [(0.5, -1e-9), (1.0, -1e-9), (1 + 1e-10, -1e-9), (1 + 1e-8, -1e-8), (1.5, -0.5)])
+def test_the_least_eigenvalue_where_it_matters(rho: float, found: float) -> None:
+    """1 - rho of two columns. Down to the slack nothing more is said of it; NaN is no number."""
+    parts = [("a", "b"), ("a", "c")]
+    pairs = StatedPairs({"a~b": 0.25, "a~c": rho})
+    assert least_eigenvalue(parts, pairs.known, 1e-9) == pytest.approx(found, rel=1e-6)
+    assert math.isnan(least_eigenvalue([("a", "b", "c")], pairs.known, 1e-9))

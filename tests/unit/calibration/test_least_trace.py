@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from attrpriv.calibration import gaussian_mu
+from attrpriv.calibration import least_trace as module
 from attrpriv.calibration.least_trace import _polished, _swept, least_trace, positive_part, shortfall
 from attrpriv.divergences import gaussian_delta
 from attrpriv.errors import UsageError
@@ -82,9 +85,44 @@ def test_no_sweep_comes_lower(seed: int) -> None:
     assert float(np.trace(least_trace(conditions))) <= min(float(np.trace(one)) for one in sweeps) * (1 + 3e-6) + 1e-9
 
 
+def corners(size: int, secrets: int, seed: int) -> list[Matrix]:
+    """As a plan has them: all corners of a box of slopes, for each of several secrets."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(secrets):
+        slope, left = rng.uniform(0.2, 1, size), np.diag(rng.uniform(0.01, 0.1, size))
+        for signs in itertools.product((0.95, 1.05), repeat=size):
+            shift = slope * np.array(signs)
+            found.append(np.outer(shift, shift) - left)
+    return found
+
+
+def test_of_many_conditions_few_are_solved_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within a few millionths of the slow twin, which solves for all; the sweeps, which it was before, add more."""
+    conditions = corners(4, 12, 8)
+    monkeypatch.setattr(module, "_NEWTON_WORK", 4.0**6 * 40)
+    few = least_trace(conditions)
+    monkeypatch.setattr(module, "_NEWTON_WORK", 4.0**6 * 1000)
+    everything = least_trace(conditions)
+    assert shortfall(few, conditions) <= 1e-9 * float(np.trace(few))
+    assert float(np.trace(few)) == pytest.approx(float(np.trace(everything)), rel=1e-5)
+    assert float(np.trace(few)) < float(np.trace(_polished(_swept(conditions), conditions)))
+
+
+def test_conditions_that_few_cannot_stand_for_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ROUNDS", 1)
+    monkeypatch.setattr(module, "_NEWTON_WORK", 4.0**6 * 20)
+    conditions = corners(4, 3, 9)
+    assert np.array_equal(least_trace(conditions), _polished(_swept(conditions_in_order(conditions)), conditions))
+
+
+def conditions_in_order(conditions: list[Matrix]) -> list[Matrix]:
+    return sorted(conditions, key=lambda one: -float(np.linalg.eigvalsh(one)[-1]))
+
+
 def test_many_conditions_are_swept() -> None:
     rng = np.random.default_rng(3)
-    conditions = [np.outer(s, s) - 0.1 * np.eye(9) for s in rng.normal(size=(60, 9))]
+    conditions = [np.outer(s, s) - 0.1 * np.eye(11) for s in rng.normal(size=(60, 11))]
     noise = least_trace(conditions)
     assert shortfall(noise, conditions) <= 1e-9 * float(np.trace(noise))
 

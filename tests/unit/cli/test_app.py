@@ -522,7 +522,7 @@ def test_a_starter_policy_for_any_column_name(first: str, here: Path) -> None:
     )
     found = attrpriv.Policy.load(path)
     assert gaussians_of(found)[0].columns == (first, "income")
-    assert [query.column for query in found.queries()] == [first]
+    assert [query.columns for query in found.queries()] == [(first,)]
     assert Said("check", "students.yaml").code == 0
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from attrpriv.policy import Policy
 from tests.end_to_end.material import ROWS, Said, policy, students, write_policy, write_table
+from tests.engines.backends import NO_POSTGRES, postgres
 
 ANSWERS = {
     "counts": {
@@ -73,3 +74,38 @@ def test_plan_and_check_say_that_the_table_is_not_there(here: Path) -> None:
     assert isinstance(Said("plan", "students.yaml", "--json").json, list)
     write_table(here)
     assert "is not there" not in Said("plan", "students.yaml").out + Said("check", "students.yaml").out
+
+
+# ---------------------------------------------------------------------------------------------- tables that are no file
+
+
+def test_a_starter_policy_for_a_pattern_of_files(here: Path) -> None:
+    for k in range(2):
+        write_table(here, students(rows=60), f"part-{k}.parquet")
+    said = Said("init", "part-*.parquet")
+    assert (said.code, said.err) == (0, "")
+    text = (here / "part-_.yaml").read_text(encoding="utf-8")
+    assert "data: part-*.parquet" in text
+    assert "from its schema" in text
+
+
+@pytest.mark.skipif(NO_POSTGRES is not None, reason=str(NO_POSTGRES))
+def test_a_starter_policy_for_a_table_in_a_database(here: Path) -> None:
+    url = str(postgres(students(rows=60), here))
+    said = Said("init", url, "--out", "new.yaml")
+    assert (said.code, said.err) == (0, "")
+    assert "guessed" not in said.out
+    text = (here / "new.yaml").read_text(encoding="utf-8")
+    assert f"data: {url}" in text.replace("'", "")
+    assert "rows: TODO" in text
+    assert Said("init", url).code == 0
+    assert len(list(here.glob("suite*.yaml"))) == 1
+
+
+@pytest.mark.parametrize("url", ["postgresql://ann:4711@db/x?table=t", "postgres://db/x?table=t&password=4711"])
+def test_a_starter_policy_holds_no_password(url: str, here: Path) -> None:
+    said = Said("init", url)
+    assert said.code == 2
+    assert "hold no password" in said.err
+    assert "4711" not in said.err
+    assert list(here.iterdir()) == []

@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "unknown column": ("avg(weight + age)", {}, "assume: age must have a standard deviation"),
     "nothing left": ("avg(weight - weight*1.0 + 2*height)", {}, "cancels out"),
     "a filter": ("avg(2*weight) filter (where height > 60)", {}, "needs the subset's size as a public number"),
-    "a group": ("SELECT ward, avg(2*weight) FROM data GROUP BY ward", {}, "does not cover"),
+    "a group": ("SELECT ward, avg(2*weight) FROM data GROUP BY ward", {}, "ward needs public categories"),
     "products": ("avg(weight * height)", {}, "Three ways: (a) any query on the secret-free view"),
     "variance": ("var_pop(weight)", {}, "(b) a declared sensitivity"),
     "slope": ("regr_slope(weight, height)", {}, "(c) gaussian_approximation"),
@@ -239,7 +239,9 @@ def test_what_is_refused(name: str) -> None:
 @pytest.mark.parametrize("mechanism", [name for name in MECHANISMS if not name.startswith("gaussian")])
 @pytest.mark.parametrize("text", ["avg(2*weight)", "var_pop(weight)", "avg(weight*height)", "median(weight)"])
 def test_other_mechanisms_refuse_what_they_do_not_know(mechanism: str, text: str) -> None:
-    with pytest.raises(RefusedError, match=r"does not cover|a view hides"):
+    if mechanism == "group_dp" and text in ("var_pop(weight)", "median(weight)"):
+        pytest.skip("it covers every statistic that has a range (test_ranged)")
+    with pytest.raises(RefusedError, match=r"does not cover|a view hides|needs a parameter_network assumption"):
         plan_problem(problem(text, bounds={"weight": (0.0, 500.0)}), mechanism)
 
 

@@ -103,7 +103,7 @@ def test_the_ledger_allows_no_second_direction(tmp_path: Path) -> None:
     policy = Policy(epsilon=1.0, delta=1e-3, protect=asked.secrets, assume=asked.theta, resolution={"weight": 0.001})
     with Session(data, policy, ledger=tmp_path / "a.ledger") as session:
         session.release("avg(weight)", mechanism="calibrated_weights")
-        with pytest.raises(RefusedError, match="no rule leads on from a release with evidence of kind calibrated_weights"):
+        with pytest.raises(RefusedError, match="no rule leads on from a release by calibrated weights"):
             session.release("avg(height)", mechanism="calibrated_weights")
 
 

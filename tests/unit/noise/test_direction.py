@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from decimal import Context, Decimal, Inexact, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from mpmath import mp
 from scipy.stats import beta, chi2, expon, kstest
 
 from attrpriv.errors import UsageError
@@ -39,27 +42,83 @@ def test_several_coordinates_are_those_of_one_direction() -> None:
     assert kstest(turned**2, beta(0.5, 6.5).cdf).pvalue > ALARM
 
 
-def test_a_chi_square_draw_is_one() -> None:
-    for freedom in (10, 11):
-        drawn = [module._chi_squared(freedom) for _ in range(DRAWS)]
-        assert kstest(drawn, chi2(freedom).cdf).pvalue > ALARM
-        assert kstest(drawn, chi2(freedom + 2).cdf).pvalue < ALARM
+@pytest.mark.parametrize("freedom", [10, 11, 10**8 + 1])
+def test_a_chi_square_draw_is_one(freedom: int) -> None:
+    """Laws 0.09 apart are seen, such as one with an sd more to its mean, whatever its size."""
+    drawn = np.array([float(module._chi_squared(freedom)) for _ in range(DRAWS)])
+    assert kstest(drawn, chi2(freedom).cdf).pvalue > ALARM
+    assert abs(drawn.mean() - freedom) < 5.4 * math.sqrt(2 * freedom / DRAWS)
+    assert kstest(drawn + math.sqrt(2 * freedom) / 2, chi2(freedom).cdf).pvalue < ALARM
 
 
-def test_exponentials_at_the_ends_of_their_bits() -> None:
-    ends = np.array([0, 2**11 - 1, 2**63, 2**64 - 1], dtype=np.uint64)
-    first, same, middle, last = module._exponentials(ends)
-    assert first == same == pytest.approx(54 * math.log(2))
-    assert middle == pytest.approx(math.log(2))
-    assert last == pytest.approx(2.0**-54, rel=1e-12)
-    bits = np.random.default_rng(3).integers(0, 2**64, 20_000, dtype=np.uint64)
-    assert kstest(module._exponentials(bits), expon.cdf).pvalue > ALARM
+def test_a_draw_is_kept_with_its_chance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the positive ones kept, all others: a third is positive. Kept always they are a half, twelve sds more."""
+    half = Decimal(1) / 2
+    monkeypatch.setattr(module, "_proposal", lambda freedom, x: (x, half.ln() if x > 0 else Decimal(0)))
+    positive = sum(module._chi_squared(10) > 0 for _ in range(DRAWS))
+    assert abs(positive - DRAWS / 3) < 5.4 * math.sqrt(DRAWS * 2 / 9)
 
 
-def test_large_dimensions_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_CHUNK", 7)
-    drawn = [module._chi_squared(60) for _ in range(500)]
-    assert abs(np.mean(drawn) - 60) < 5.4 * math.sqrt(120 / 500)
+def test_what_has_no_chance_is_never_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_proposal", lambda freedom, x: (x, None if x > 0 else Decimal(0)))
+    assert all(module._chi_squared(10) <= 0 for _ in range(50))
+
+
+def off_by(freedom: int, proposal: Callable[[int, Decimal], tuple[Decimal, Decimal | None]]) -> mp.mpf:
+    """How far the proposal's density times its chance is from a chi-square's, in logarithms, over 16 standard deviations.
+
+    By its definition, without a word of how the proposal is made: y has the density e^(-x^2/2) chance(x) / (dy/dx), up to a
+    factor that does not depend on x, and that must be y^(freedom/2 - 1) e^(-y/2). The derivative is a difference quotient.
+    Infinite where a chance is above 1.
+    """
+    found = []
+    tiny = Decimal(10) ** -35
+    with localcontext(module._PRECISE), mp.workdps(100):
+        for tenth in range(-80, 81, 7):
+            x = Decimal(tenth) / 10
+            y, chance = proposal(freedom, x)
+            if chance is None:
+                continue
+            if chance > 0:
+                return mp.inf
+            slope = mp.mpf(str((proposal(freedom, x + tiny)[0] - proposal(freedom, x - tiny)[0]) / (2 * tiny)))
+            wanted = (mp.mpf(freedom) / 2 - 1) * mp.log(mp.mpf(str(y))) - mp.mpf(str(y)) / 2
+            found.append(mp.mpf(str(chance - x * x / 2)) - mp.log(slope) - wanted)
+    return max(found) - min(found)
+
+
+@pytest.mark.parametrize("freedom", [10, 11, 10**8 + 1, 2**38])
+def test_the_law_is_right_to_many_digits(freedom: int) -> None:
+    assert off_by(freedom, module._proposal) < mp.mpf(10) ** -50
+
+
+@pytest.mark.parametrize("freedom", [10, 2**38])
+def test_a_wrong_third_or_a_lost_term_would_be_seen(freedom: int) -> None:
+    def without_third(freedom: int, x: Decimal) -> tuple[Decimal, Decimal | None]:
+        d = Decimal(freedom) / 2
+        v = (1 + x / (3 * d.sqrt())) ** 3
+        return 2 * d * v, (x * x / 2 + d * (1 - v + v.ln()) if v > 0 else None)
+
+    def without_logarithm(freedom: int, x: Decimal) -> tuple[Decimal, Decimal | None]:
+        y, chance = module._proposal(freedom, x)
+        return y, None if chance is None else min(Decimal(0), x * x / 2 + Decimal(freedom) / 2 - y / 2)
+
+    assert off_by(freedom, without_third) > mp.mpf(10) ** -6
+    assert off_by(freedom, without_logarithm) > mp.mpf(10) ** -6
+
+
+def test_a_callers_own_decimals_change_nothing() -> None:
+    with localcontext(Context(prec=3, traps=[Inexact])) as own:
+        assert direction(1, 20)
+        assert own.prec == 3
+
+
+def test_uniform_numbers() -> None:
+    """-log U is exponential. A U that lacks its first bit is seen, and so is any law 0.09 away."""
+    with localcontext(module._PRECISE):
+        drawn = [float(-module._log_uniform()) for _ in range(DRAWS)]
+    assert kstest(drawn, expon.cdf).pvalue > ALARM
+    assert kstest(np.array(drawn) + math.log(2), expon.cdf).pvalue < ALARM
 
 
 @pytest.mark.parametrize("value", [Fraction(0), Fraction(1), Fraction(2), Fraction(1, 10**40), Fraction(10**300, 7)])
