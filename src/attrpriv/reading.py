@@ -24,12 +24,13 @@ from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
 from attrpriv.queries.arithmetic import LinearForm
-from attrpriv.queries.conditions import Condition, columns_of, parse_condition
+from attrpriv.queries.conditions import Condition, columns_of, joined, parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 
 OTHER_SIZE = (
-    "sizes: a subset must have the number of rows that the policy declares. Got one that has not. This is outside the "
+    "sizes: subsets must have the numbers of rows that the policy declares, and be apart or one inside the other as their "
+    "conditions say. Got some that have not, or are not. This is outside the "
     "guarantee: correct the policy, or treat this message as an answer about the table. Nothing was released."
 )
 # A table that is only opened where it has to be read.
@@ -45,11 +46,13 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     rows = [plan.n if part.rows is None else part.rows for part in plan.columns for _ in column_reads(part)]
     rows += [plan.n for _ in plan.read_columns]
     reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
-    tally = TallyRead((), False, category_conditions(plan.categories)) if plan.categories else None
+    unions = tuple(joined("or", *map(parse_condition, union.wheres)) for union in plan.unions)
+    tally = TallyRead(unions, False, category_conditions(plan.categories)) if unions or plan.categories else None
     found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally)
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-    if found.hits and found.hits != tuple(rows):
+    counted_unions = () if found.tally is None else found.tally.cells
+    if (found.hits and found.hits != tuple(rows)) or counted_unions != tuple(union.rows for union in plan.unions):
         raise DataError(OTHER_SIZE)
     means = iter([total / size for total, size in zip(found.sums, rows, strict=True)])
     asked = [query for query in plan.queries if query.key is not None]

@@ -7,6 +7,7 @@ that was recorded, and nothing is drawn.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -22,6 +23,7 @@ from attrpriv.errors import AttrprivError, CertificateError, RefusedError, Usage
 from attrpriv.guarantee import Certificate, ConstantEvidence, ViewEvidence
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.policy import Policy
+from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 from attrpriv.replanned import require_asked_for
 
@@ -34,8 +36,9 @@ FAILED = (
 
 # What the entries of a plan hold once for all queries.
 _SHARED = ("guarantee", "certificate", "model_error")
-# What an answer may say, and nothing else.
-_ANSWER = {"query", "value", "interval", "groups", "group"}
+# What an answer may say, and nothing else; and what it may say of each group.
+_ANSWERS = ({"query", "value", "interval"}, {"query", "groups"})
+_GROUP, _INTERVAL = {"group", "value", "interval"}, {"level", "low", "high"}
 
 
 def details_of(plan: Plan, types: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -187,7 +190,31 @@ def _prove(entry: Entry, proved: set[str]) -> None:
         plan.verify()
         made = json.loads(canonical_json(plan.entries(chosen=True)))
         _require(len(made) == len(entry.plan) and all(_agree(one, told) for one, told in zip(made, entry.plan, strict=True)))
-        _require(all(set(one) <= _ANSWER for told in entry.answers for one in (told, *told.get("groups", ()))))
+        for query, told in zip(plan.queries, entry.answers, strict=False):  # a failure has none
+            _require(_is_answer(plan, query, told))
+
+
+def _is_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> bool:
+    """Whether an answer holds the numbers that it must, and nothing that nobody asked for."""
+    grouped = query.group_by is not None
+    if set(told) != _ANSWERS[grouped]:
+        return False
+    each = told["groups"] if grouped else [told]
+    names = [one.get("group") for one in each]
+    cells = () if plan.tally is None or not grouped else plan.tally.cells
+    expected = tuple(cell.name for cell in cells) or plan.group_names(query)
+    known = not grouped or all(set(one) == _GROUP for one in each)
+    return (
+        known and tuple(names) == expected and all(_is_number(one["value"]) and _is_interval(one["interval"]) for one in each)
+    )
+
+
+def _is_interval(told: object) -> bool:
+    return told is None or (isinstance(told, Mapping) and set(told) == _INTERVAL and all(map(_is_number, told.values())))
+
+
+def _is_number(told: object) -> bool:
+    return type(told) in (int, float) and math.isfinite(told)  # type: ignore[arg-type]
 
 
 def _agree(made: Mapping[str, Any], told: Mapping[str, Any]) -> bool:

@@ -44,6 +44,8 @@ def require_asked_for(recorded: Plan, policy: Policy, types: Mapping[str, str], 
         raise CertificateError("must be what its policy plans for these queries. Got something else.")
     if _which_rows(recorded) != _which_rows(again):
         raise CertificateError("must be over the rows that its policy says, as many as it says. Got others.")
+    if _kind(recorded) != _kind(again) or _simulated(recorded) != _simulated(again):
+        raise CertificateError("must be the kind of promise that its policy plans. Got another.")
     drawn = _drawn(again.certificate.evidence, recorded.certificate.evidence)
     budget = (recorded.epsilon, recorded.delta)
     enough = drawn.delta(recorded.epsilon) <= recorded.delta * (1 + _CLOSE)
@@ -57,8 +59,22 @@ def require_asked_for(recorded: Plan, policy: Policy, types: Mapping[str, str], 
     return True
 
 
+def _kind(plan: Plan) -> tuple[Any, ...]:
+    return plan.mechanism, plan.guarantee.kind, plan.guarantee.confidence
+
+
+def _simulated(plan: Plan) -> Any:
+    """What was simulated, and how often; what came out may differ a little with another version of NumPy."""
+    told = plan.certificate.evidence
+    if not isinstance(told, SampledEvidence):
+        return None
+    cases = [(check.secret, check.theta, check.laws, len(check.values)) for check in told.checks]
+    return told.columns, told.runs, told.confidence, told.seed, set(told.spacing), cases
+
+
 def _which_rows(plan: Plan) -> tuple[Any, ...]:
-    return dict(plan.groups), plan.statistic, [(part.column, part.where, part.rows, dict(part.terms)) for part in plan.columns]
+    parts = [(part.column, part.where, part.rows, part.fill, part.clip, dict(part.terms)) for part in plan.columns]
+    return dict(plan.groups), plan.unions, plan.statistic, parts
 
 
 def _planned_again(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> Plan | None:

@@ -391,8 +391,8 @@ class Session:
 
     def _declared(self) -> str | None:
         """The table that the ledger belongs to; a table in memory is what the policy says it is, or nameless."""
-        named = self._data if isinstance(self._data, str | Path) else self.policy.data
-        return None if named is None else declared_name(named)
+        named = self._data if isinstance(self._data, str | Path) else self.policy.data_path()
+        return None if named is None else declared_name(named, self._ledger_place)
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,6 +23,7 @@ from attrpriv.cli.app import app
 from attrpriv.engines.tables import Source
 from attrpriv.errors import CertificateError, DataError, RefusedError
 from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.queries import overlap
 from attrpriv.reading import OTHER_SIZE
 from attrpriv.record import recheck
 
@@ -158,7 +160,7 @@ def test_a_sequence_of_the_table_and_its_groups(tmp_path: Path) -> None:
             session.release(BY_REGION, spend=0.5)
         heights = session.release(BY_REGION.replace("weight", "height"), spend=0.5)
         assert len(heights.values) == 4
-        with pytest.raises(RefusedError, match="Compute it from them, weighted by their sizes"):
+        with pytest.raises(RefusedError, match="follows from the others, weighted by their sizes"):
             session.release("avg(height)", "gaussian", spend=0.5)
         entries = session.recorded()
     found = recheck("record", entries)
@@ -240,3 +242,40 @@ def test_on_the_command_line(tmp_path: Path, command: str) -> None:
     else:
         chosen = next(one for one in told if one.get("chosen"))
         assert chosen["parameters"]["groups"]["other"]["rows"] == 400
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "transport"])
+def test_subsets_that_are_not_apart_in_the_table_are_a_failure(
+    mechanism: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a collation takes two texts for one another and nobody knew that: what counts is the table."""
+    monkeypatch.setattr(overlap, "_coarse", str)
+    connection = ibis.duckdb.connect()
+    connection.raw_sql("CREATE TABLE t (weight BIGINT, income BIGINT, w VARCHAR COLLATE noaccent)")
+    connection.raw_sql(
+        "INSERT INTO t SELECT 150 + i % 7, 60 + i % 5, CASE WHEN i < 1000 THEN 'oe' ELSE 'x' END FROM range(3000) r(i)"
+    )
+    wheres = ["w = 'oe'", "w = 'o\u00e9'"]
+    sizes = dict.fromkeys(wheres, 1000)
+    found = [connection.raw_sql(f"SELECT count(*) FROM t WHERE {one}").fetchall()[0][0] for one in wheres]
+    assert found == [1000, 1000]
+    told = {**POLICY, "sizes": sizes, "rows": 3000, "categories": {}}
+    told = {key: value for key, value in told.items() if key not in ("data", "categories")}
+    asked = [f"avg(weight) filter (where {one})" for one in wheres]
+    with ap.Session(connection.table("t"), ap.Policy(**told), ledger=tmp_path / "x.ledger") as session:
+        plan = session.plan(asked, mechanism)
+        assert [(union.wheres, union.rows) for union in plan.unions] == [(tuple(wheres), 2000)]
+        with pytest.raises(DataError, match="apart or one inside the other"):
+            session.release(asked, mechanism)
+        assert session.recorded() == ()
+
+
+def test_how_subsets_lie_is_counted(tmp_path: Path) -> None:
+    """Groups of a table: that they make up as many rows as they have; one inside another: that it adds none."""
+    with ap.Session(policy=place(tmp_path)) as session:
+        by_region = session.plan(BY_REGION, "gaussian")
+        assert [len(union.wheres) for union in by_region.unions] == [4]
+        assert by_region.unions[0].rows == N
+        session.release(NORTH, "gaussian", spend=0.5)
+        later = session.plan("avg(weight) filter (where region = 'south')", "gaussian", spend=0.5)
+        assert [(union.wheres, union.rows) for union in later.unions] == [(("region = 'north'", "region = 'south'"), 2000)]

@@ -9,7 +9,8 @@ draws, which share their random numbers where that is possible. Taking F given a
 
     H_eps(N(0, x + s^2) || N(D, y + s^2)) <= delta    for (x, y) = (L, L), (L, L + E), (L + E, L),
 
-the largest over everything in between (docs/theory/groups.md has the lemma).
+the largest over everything in between (docs/theory/groups.md has the lemma). Because F is only nearly normal, the noise is also
+so large that the third and fourth moments of the sum hardly count in tails of size delta (`smoothing_noise`).
 
 What must never change: D, L and E go to the private side, and what is not finite is an error.
 """
@@ -45,6 +46,9 @@ _CANCELLED = 1e-14
 _MEAN_SKEWNESS, _SQUARE_SKEWNESS = 1.0, math.sqrt(8)
 # Draws that differ by less than this share are one number, rounded.
 _CONSTANT = 1e-12
+# How much densities may differ from normal ones in the tails, and what delta is divided by for it.
+TAIL_SHARE = 0.1
+TAIL_CHARGE = math.exp(0.12)
 # The chance with which a distance from a normal law is called one though there is none.
 _FALSE_ALARM = 1e-6
 
@@ -74,6 +78,7 @@ class Drawn:
     runs: int
     means: tuple[float, ...]
     variances: tuple[float, ...]
+    skewnesses: tuple[float, ...]
     kurtoses: tuple[float, ...]
     distances: tuple[float, ...]
     gaps: tuple[Estimate, ...] = ()
@@ -114,6 +119,7 @@ def draw(law: SimulatedLaw, values: tuple[float, ...], runs: int, seed: int) -> 
         runs,
         tuple(map(float, means)),
         tuple(map(float, spreads)),
+        tuple(float(x) for x in (squares * standard).mean(axis=1) / spreads),
         tuple(float(x) for x in (squares * squares).mean(axis=1) / spreads**2),
         tuple(_distance(row) for row in standard),
         _differences(found, _MEAN_SKEWNESS),
@@ -202,6 +208,35 @@ def variance_interval(variance: float, kurtosis: float, runs: int, alpha: float)
     return variance * degrees / high, variance * degrees / low if low > 0 else math.inf
 
 
+def smoothing_noise(drawn: Sequence[Drawn], alpha: float, delta: float) -> float:
+    """The least noise variance with which all these laws count as normal where tails have the size of delta.
+
+    With skewness g and excess kurtosis k of F, both taken as far from 0 as their draws allow, and r^2 = v/(v + s^2), densities
+    of F with noise differ from the normal ones z standard deviations out by a share of about (Edgeworth's first terms)
+
+        t = |g| r^3 z^3/6 + |k| r^4 z^4/24,       z = -Phi^-1(delta)
+
+    The noise makes t at most TAIL_SHARE. It is an approximation, not a bound: the laws of a simulation are not known. A law
+    that is the same for every value of the secret tells nothing, whatever its shape.
+    """
+    from scipy.special import ndtri
+
+    z, sure = -float(ndtri(delta)), -float(ndtri(alpha / 2))
+    needed = 0.0
+    for one in (one for one in drawn if not one.law.fixed):
+        skewness = max(map(abs, one.skewnesses)) + sure * math.sqrt(6 / one.runs)
+        kurtosis = max(abs(k - 3) for k in one.kurtoses) + sure * math.sqrt(24 / one.runs)
+        low, high = 0.0, 1.0  # r, by bisection: the share grows with it
+        for _ in range(60):
+            r = (low + high) / 2
+            small = skewness * (r * z) ** 3 / 6 + kurtosis * (r * z) ** 4 / 24 <= TAIL_SHARE
+            low, high = (r, high) if small else (low, r)
+        needed = max(needed, max(one.variances) * (1 / low**2 - 1))
+    if not math.isfinite(needed):
+        raise RefusedError("simulation: the statistic's law is too far from a normal one for any noise. Use more runs or rows.")
+    return needed
+
+
 def sampled_delta_upper(extent: Extent, noise_variance: float, epsilon: float) -> float:
     """An upper bound on H_epsilon of any two laws within the extent, with this noise."""
     if not (math.isfinite(noise_variance) and noise_variance >= 0):
@@ -234,6 +269,8 @@ def _least(one: Extent, epsilon: float, delta: float) -> float:
 
 
 __all__ = [
+    "TAIL_CHARGE",
+    "TAIL_SHARE",
     "Drawn",
     "Estimate",
     "Extent",
@@ -242,5 +279,6 @@ __all__ = [
     "extent",
     "least_sampled_noise",
     "sampled_delta_upper",
+    "smoothing_noise",
     "variance_interval",
 ]

@@ -10,6 +10,7 @@ quotes a URL.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -62,14 +63,18 @@ def table_name(place: str | Path) -> str:
     return str(place).rpartition(".")[2].removeprefix("spark:") if is_remote(place) else Path(place).name.partition(".")[0]
 
 
-def declared_name(place: str | Path) -> str:
-    """The table as its ledger knows it: a file's name with its ending; elsewhere the whole place, without any user.
+def declared_name(place: str | Path, ledger: str | Path | None = None) -> str:
+    """The table as its ledger knows it: a file's path from the ledger's folder on; elsewhere the whole place, without any user.
 
-    >>> declared_name("a/students.csv"), declared_name("postgresql://ann@db/school?table=students")
-    ('students.csv', 'postgresql://db/school?table=students')
+    Two files of one name in different folders are two tables. Of a ledger in a database a file has its name alone.
+
+    >>> declared_name("a/2024/visits.csv", "a/x.ledger"), declared_name("postgresql://ann@db/school?table=students")
+    ('2024/visits.csv', 'postgresql://db/school?table=students')
     """
     if not is_remote(place):
-        return Path(place).name
+        if ledger is None or is_url(ledger):
+            return Path(place).name
+        return Path(os.path.relpath(place, Path(os.path.abspath(ledger)).parent)).as_posix()
     scheme, found, rest = str(place).partition("://")
     return str(place) if not found else f"{scheme}://{rest.rpartition('@')[2]}"
 

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from attrpriv.calibration.sampled import Extent, sampled_delta_upper
+from attrpriv.calibration.sampled import TAIL_CHARGE, Extent, sampled_delta_upper
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.guarantee.charges import Charged
 
@@ -50,7 +50,7 @@ class SampledEvidence(Charged):
     kind: Literal["sampled"] = "sampled"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1, description="the statistic, by its text")
     scale: Positive
-    floor: Positive = Field(description="the least noise, whatever the laws are: it masks the digits of recorded values")
+    floor: Positive = Field(description="the least noise: it masks recorded digits, and makes tails nearly normal")
     runs: int = Field(ge=1)
     confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = Field(description="of all simulated numbers together")
     seed: str = Field(description="of the simulation, which is public; the noise has none")
@@ -72,7 +72,8 @@ class SampledEvidence(Charged):
         if inner is None or self.scale < self.floor or self.distance > self.allowed:
             return 1.0
         noise = self.scale**2 * _SQUARED
-        return self.charged(max(sampled_delta_upper(check.extent, noise, inner) for check in self.checks), epsilon)
+        worst = max(sampled_delta_upper(check.extent, noise, inner) for check in self.checks)
+        return self.charged(min(1.0, worst * TAIL_CHARGE), epsilon)
 
     def covers_statistic(
         self, statistic: str, columns: frozenset[str], width: Fraction | None, kind: str, scale: float

@@ -21,6 +21,13 @@ class Group(FrozenModel):
     column: str
 
 
+class Union(FrozenModel):
+    """So many rows of the table satisfy at least one of these conditions: a public number."""
+
+    wheres: tuple[str, ...]
+    rows: int
+
+
 class ColumnPlan(FrozenModel):
     """How one column is read and noised; all in the unit of its average."""
 

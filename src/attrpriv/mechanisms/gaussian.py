@@ -111,6 +111,7 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
         policy_digest=problem.policy_digest,
         columns=_column_plans(asked, sizes, evidence, certificate, new, least, reach, clips),
         groups=groups,
+        unions=rows.unions(),
         factor=new.factor,
         guarantee=Guarantee(
             kind="proved" if mechanism == "gaussian" else "approximate",
@@ -119,7 +120,7 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
         ),
         certificate=certificate,
         model_error=gaussian_model_error(problem, rows, theta, evidence, left),
-        notes=gaussian_notes(asked, theta, lattice, least, scales, clips),
+        notes=(*gaussian_notes(asked, theta, lattice, least, scales, clips), *subset_lines(rows)),
     )
 
 

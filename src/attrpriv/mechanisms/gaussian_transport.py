@@ -70,7 +70,7 @@ def plan(whole: Problem) -> Plan:
     if way is None:
         raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
     made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)
-    return made.model_copy(update={"queries": whole.queries, "groups": groups})
+    return made.model_copy(update={"queries": whole.queries, "groups": groups, "unions": rows.unions()})
 
 
 def takes_long(problem: Problem) -> bool:
@@ -172,7 +172,11 @@ def _assembled(
         guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
         certificate=certificate,
         model_error=off,
-        notes=(*gaussian_notes(problem, theta, lattice, least, scales, clips), *_notes(problem, theta, found, way)),
+        notes=(
+            *gaussian_notes(problem, theta, lattice, least, scales, clips),
+            *_notes(problem, theta, found, way),
+            *subset_lines(rows),
+        ),
     )
 
 

@@ -33,7 +33,7 @@ from attrpriv.guarantee import (
 )
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, fragile
 from attrpriv.mechanisms.clamp import clamp_bits, clamped, statistic
-from attrpriv.mechanisms.column_plan import ColumnPlan, Group, clipped, exact, noisy
+from attrpriv.mechanisms.column_plan import ColumnPlan, Group, Union, clipped, exact, noisy
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
 from attrpriv.mechanisms.group_moves import taken_back
 from attrpriv.mechanisms.noise_design import Design, common_bits
@@ -68,6 +68,7 @@ class Plan(FrozenModel):
     certificate: Certificate
     view: ViewPlan | None = Field(default=None, description="the view that answers are computed from, instead of noise")
     categories: tuple[TallyCategory, ...] = Field(default=(), description="the sensitive column's, counted with the columns")
+    unions: tuple[Union, ...] = Field(default=(), description="how the subsets lie to each other, counted in the same pass")
     groups: FrozenMap[tuple[Group, ...]] = Field(default_factory=dict, description="those of each query that averages by group")
     statistic: StatisticPlan | None = Field(default=None, description="how a statistic that is no average is read")
     tally: Tally | None = Field(default=None, description="what is counted, and its whole-number noise, instead of columns")

@@ -116,8 +116,9 @@ def _nested(problem: Problem, rows: Rows, column: str) -> Nested:
         if own < 2:
             name = f"all {problem.n} rows" if where is None else where
             raise Refusal(
-                f"the average of {column} over {name} follows from those over its subsets, but for {own} row(s). Compute it "
-                "from them, weighted by their sizes, which are public; or ask for fewer subsets."
+                f"the averages of {column} over {name} and over subsets that are nearly all of these rows ({own} are left) "
+                "cannot both be released. What was not released yet follows from the others, weighted by their sizes, which "
+                "are public; or ask for fewer subsets."
             )
     return found
 

@@ -95,6 +95,11 @@ def _on_networks(counts: Planner, others: Planner) -> Planner:
     return lambda problem: (counts if is_parameter_count(problem) else others)(problem)
 
 
+def _public_or(planner: Planner) -> Planner:
+    """The number of rows is the same public number under every assumption."""
+    return lambda problem: (yardsticks.plan_constant if problem.public else planner)(problem)
+
+
 def _gaussian(problem: Problem) -> Plan:
     """The Gaussian mechanism, for the kind of assumption that there is."""
     if problem.theta and all(isinstance(member, Counts) for member in problem.theta):
@@ -120,7 +125,8 @@ MECHANISMS: Mapping[str, Planner] = {
     "wasserstein": _on_networks(parameter_plans.plan_wasserstein, wasserstein.plan),
     "optimal": _on_networks(parameter_plans.plan_optimal, optimal.plan),
     "constant": _on_networks(
-        parameter_plans.plan_constant, _for_counts(count_yardsticks.plan_constant, yardsticks.plan_constant)
+        parameter_plans.plan_constant,
+        _for_counts(_public_or(count_yardsticks.plan_constant), yardsticks.plan_constant),
     ),
 }
 # What may follow an earlier release, or leave something for a later one, and after which evidence: these proofs are joint.

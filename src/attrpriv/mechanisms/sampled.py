@@ -16,7 +16,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions import Gaussian, Groups
-from attrpriv.calibration.sampled import Drawn, Extent, chance_distance, draw, extent, least_sampled_noise
+from attrpriv.calibration.sampled import (
+    TAIL_CHARGE,
+    Drawn,
+    Extent,
+    chance_distance,
+    draw,
+    extent,
+    least_sampled_noise,
+    smoothing_noise,
+)
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.framework.sampling import OPT_IN, Sampled
@@ -130,9 +139,14 @@ def _simulate(cases: Sequence[Case], sampled: Sampled, seed: str) -> list[_Simul
 
 def _extents(found: Sequence[_Simulated], sampled: Sampled) -> list[Extent]:
     """What holds for all of them at once: each interval gets its share of what may fail."""
-    statements = sum(one.statements for case in found for one in case.all)
-    alpha = sampled.risk * (1 - 1e-9) / statements  # 1 - confidence is rounded
+    alpha = _alpha(found, sampled)
     return [extent(case.drawn, alpha, case.besides, corners=case.case.corners) for case in found]
+
+
+def _alpha(found: Sequence[_Simulated], sampled: Sampled) -> float:
+    """Each interval's share; that of skewness and kurtosis comes with each variance's."""
+    statements = sum(one.statements + 2 * len(one.values) for case in found for one in case.all)
+    return sampled.risk * (1 - 1e-9) / statements  # 1 - confidence is rounded
 
 
 def _evidence(
@@ -150,11 +164,14 @@ def _evidence(
     allowed = chance + left.shape_eta + math.expm1(left.shape_lambda)
     checks = tuple(_check(case, one) for case, one in zip(found, extents, strict=True))
     _require_normal(query, checks, allowed)
-    variance = least_sampled_noise(extents, left.epsilon, left.delta * (1 - 1e-9), (recorded.floor * _ROUND_UP) ** 2)
+    inner = left.delta / TAIL_CHARGE * (1 - 1e-9)
+    smooth = smoothing_noise([one for case in found for one in case.all], _alpha(found, sampled), left.delta)
+    floor = max(recorded.floor, math.sqrt(smooth) * _ROUND_UP)
+    variance = least_sampled_noise(extents, left.epsilon, inner, (floor * _ROUND_UP) ** 2)
     evidence = SampledEvidence(
         columns=(query.text,),
         scale=math.sqrt(variance) * _ROUND_UP,
-        floor=recorded.floor,
+        floor=floor,
         runs=sampled.runs,
         confidence=sampled.confidence,
         seed=seed,

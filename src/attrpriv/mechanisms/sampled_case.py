@@ -231,7 +231,12 @@ def _groups(problem: Problem, index: int, groups: Groups, query: Query, secret: 
     order = sorted(groups.categories, key=lambda name: name not in members)
     pairs = count_pairs(secret, problem.n)
     rows = query.kind == "quantile"
-    spread = windows(pairs.low, pairs.high, pairs.apart, _ROW_VALUES if rows else _VALUES, 2 if rows else _WINDOWS)
+    if rows and pairs.apart < pairs.high - pairs.low:
+        # Where a category's share passes the level, a quantile leaps: values far from the simulated ones may be told apart.
+        raise Refusal(
+            f"a quantile may leap between two counts: leave out within of {secret.text}, so that all must look alike."
+        )
+    spread = windows(pairs.low, pairs.high, pairs.apart, _ROW_VALUES if rows else _VALUES, _WINDOWS)
     whole = [_whole(values) for values in spread]
     if rows:
         require_rows(problem, sum(map(len, whole)))

@@ -28,7 +28,7 @@ from attrpriv.assumptions import Gaussian
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.framework.public_groups import public_groups
-from attrpriv.mechanisms.column_plan import Group
+from attrpriv.mechanisms.column_plan import Group, Union
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of, joined, parse_condition
 from attrpriv.queries.overlap import relation
@@ -81,6 +81,23 @@ class Rows:
         inside = {where: sum(sizes[one] for one in sizes if one != where and around[one] == where) for where in sizes}
         return {where: (size - inside[where], around[where]) for where, size in sizes.items()}
 
+    def unions(self) -> tuple[Union, ...]:
+        """What is counted in the table itself, because engines, types and collations compare in their own ways.
+
+        Subsets next to each other are apart iff at least one holds for as many rows as they have together, and they are inside
+        another one iff at least one of all holds for as many rows as that other one has.
+        """
+        sizes = dict(zip(self.wheres, self.sizes, strict=True))
+        around = {where: outer for where, (_, outer) in self.nested(range(len(self.wheres))).items()}
+        found = []
+        for outer in dict.fromkeys((None, *sizes)):
+            inner = [where for where in sizes if where not in (None, outer) and _outside(where, around) == outer]
+            if len(inner) > 1:
+                found.append((inner, sum(sizes[where] for where in inner)))
+            if inner and outer is not None:
+                found.append(([outer, *inner], sizes[outer]))
+        return tuple(Union(wheres=tuple(map(str, wheres)), rows=rows) for wheres, rows in found)
+
     def _require_possible(self, problem: Problem) -> None:
         wheres = list(dict.fromkeys(self.wheres))
         for k, first in enumerate(wheres):
@@ -95,6 +112,11 @@ class Rows:
             if own < 0:
                 name = f"the {problem.n} rows" if where is None else where
                 raise Refusal(f"sizes: subsets within {name} must not have more rows than it has. Got more.", usage=True)
+
+
+def _outside(where: str | None, around: Mapping[str | None, str | None]) -> str | None:
+    """What is around a subset: of one with nothing around it, all rows."""
+    return None if around[where] == where else around[where]
 
 
 def _around(where: str | None, sizes: Mapping[str | None, int]) -> str | None:

@@ -5,7 +5,8 @@ is enough to try every constant, a value between any two, one beyond either end,
 all combinations of these.
 
 What must never change: where this cannot tell, there is no answer. Texts are compared for equality only. Constants that some
-column type or collation may take for one another (`A` and `a `, numbers that agree as 32-bit floats) are not told apart.
+column type or collation may take for one another (`A`, `a ` and `ä`, numbers that agree as 32-bit floats, 1 and 1.0) are not
+told apart. No list of such things is complete, so a release counts in the table whether it is so (`mechanisms.subset`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import re
 import struct
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -99,7 +102,8 @@ def _tried(leaves: Sequence[Compare | In | IsNull | Written]) -> list[Tried] | N
         return None
     if kinds == {bool}:
         return [True, False, None]
-    if len({_coarse(value) for value in constants}) < len(constants):
+    spelled = {(type(value), value) for values in listed for value in values}  # 1 and 1.0 may be compared in different types
+    if len({_coarse(value) for value in constants}) < len(spelled):
         return None
     return [*_between(constants), None]
 
@@ -115,8 +119,9 @@ def _between(constants: Sequence[Value]) -> list[Tried]:
 
 
 def _coarse(value: Value) -> str | bytes:
-    if isinstance(value, str):
-        return value.strip().casefold()
+    if isinstance(value, str):  # without accents, punctuation, case, and zeros before a number
+        letters = [one for one in unicodedata.normalize("NFKD", value).casefold() if one.isalnum()]
+        return re.sub(r"(?<!\d)0+", "", "".join(letters))
     return struct.pack("f", value) if abs(value) < 3e38 else b""
 
 

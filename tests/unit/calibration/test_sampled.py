@@ -248,7 +248,7 @@ def test_what_cannot_be_simulated_is_refused() -> None:
     huge = NormalRows(50, "covar_pop", (0.0, 0.0), ((1e300, 0.0), (0.0, 1e300)), (0.0, 0.0), 0.0, 1.0)
     with pytest.raises(RefusedError, match="simulation:"), np.errstate(all="ignore"):
         draw(huge, (0.0,), 1_000, 1)
-    flat = Drawn(LINE, (0.0,), 10, (0.0,), (math.inf,), (3.0,), (0.0,))
+    flat = Drawn(LINE, (0.0,), 10, (0.0,), (math.inf,), (0.0,), (3.0,), (0.0,))
     with pytest.raises(RefusedError, match="not finite"):
         extent([flat], 1e-6)
     with pytest.raises(UsageError, match="alpha"):

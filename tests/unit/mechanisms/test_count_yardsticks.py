@@ -117,5 +117,5 @@ def test_group_privacy_needs_no_law_of_what_is_counted() -> None:
 
 
 def test_bad_usage_is_said_by_group_privacy_too() -> None:
-    with pytest.raises(UsageError, match="is not covered; ask without the filter"):
+    with pytest.raises(UsageError, match="must give the values of x with their probabilities"):
         plan(problem(queries=(Query("sum", "x", where="x > 3"),)), "group_dp")

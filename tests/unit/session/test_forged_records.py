@@ -98,6 +98,29 @@ def hidden_value(told: dict[str, Any]) -> None:
     told["answers"][0]["exactly"] = 150.123456
 
 
+def a_string(told: dict[str, Any]) -> None:
+    told["answers"][0]["value"] = "150.123456, exactly"
+
+
+def another_group(told: dict[str, Any]) -> None:
+    answer = told["answers"][0]
+    told["answers"][0] = {"query": answer["query"], "groups": [{"group": "150.123456", "value": 1.0, "interval": None}]}
+
+
+def wide_words(told: dict[str, Any]) -> None:
+    told["answers"][0]["interval"]["exactly"] = 150.123456
+
+
+def clipped(told: dict[str, Any]) -> None:
+    for part in told["details"]["columns"]:
+        part["clip"] = [170.0, 170.5]
+
+
+def another_kind(told: dict[str, Any]) -> None:
+    for one in told["plan"]:
+        one["guarantee"]["kind"] = "approximate"
+
+
 def more_left(told: dict[str, Any]) -> None:
     for one in told["plan"]:
         one["budget"]["left"] = 0.99
@@ -109,6 +132,11 @@ FORGED: dict[str, tuple[str, Change]] = {
     "another mechanism's name": ("gaussian", named_otherwise),
     "no types": ("gaussian", without_types),
     "an answer that says more": ("gaussian", hidden_value),
+    "a text for a number": ("gaussian", a_string),
+    "groups that nobody asked for": ("gaussian", another_group),
+    "an interval that says more": ("gaussian", wide_words),
+    "rows that were clipped": ("gaussian", clipped),
+    "another kind of promise": ("gaussian", another_kind),
     "more left than there is": ("gaussian", more_left),
     "nothing taken back": ("transport", nothing_taken_back),
     "no mask": ("transport", no_mask),

@@ -550,6 +550,11 @@ def test_data_and_ledger_by_default(tmp_path: Path) -> None:
         assert session.release().recorded  # another policy on the same table finds the same ledger
         with pytest.raises(ap.RefusedError, match="epsilon: must not become larger"):
             session.release("avg(income)", spend=0.5)
+    (tmp_path / "later").mkdir()
+    write_table(tmp_path / "later", name="t.parquet")
+    third = write_policy(tmp_path, policy(data="later/t.parquet"), "later.yaml")
+    with ap.Session(policy=third) as session, pytest.raises(ap.RefusedError, match=r"\(t.parquet\). Got later/t.parquet"):
+        session.release()  # a file of the same name in another folder is another table
     write_table(tmp_path, name="u.parquet")
     with ap.Session(tmp_path / "u.parquet", made()) as session:
         session.release()
@@ -640,3 +645,13 @@ def test_a_pandas_table_is_not_changed(tmp_path: Path) -> None:
     with ap.Session(frame, made(), ledger=tmp_path / "x.ledger") as session:
         session.release()
     pandas.testing.assert_frame_equal(frame, before)
+
+
+def test_the_number_of_rows_is_public_under_counts_too(tmp_path: Path) -> None:
+    """It draws no view, and leaves the whole budget to what follows."""
+    counts = ap.Counts(sensitive="gender", given={"weight > 150": {"F": 0.4, "M": 0.6}}, prior={"F": 0.5})
+    told = ap.Policy(epsilon=1.0, protect=[ap.Secret("count(gender = 'F')", between=(100, 300))], assume=counts)
+    with ap.Session(write_table(tmp_path), told, ledger=tmp_path / "x.ledger") as session:
+        assert session.release("count(*)").value == session.plan("count(*)").n
+        assert [entry.kind for entry in session.recorded()] == ["release"]
+        assert session.plan("count(*) filter (where weight > 150)").view is None
