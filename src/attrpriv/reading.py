@@ -138,6 +138,8 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
     secrets = [column for secret in numeric for column in secret.columns]
     declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.categories, *policy.identifiers]
     declared += [column for condition in policy.sizes for column in columns_of(parse_condition(condition))]
+    declared += [column for query in queries if query.where for column in columns_of(parse_condition(query.where))]
+    declared += [query.group_by for query in queries if query.group_by is not None]
     declared += [column for text in policy.ranges for query in parse_queries(text) for column in query.columns]
     # A parameter of a network may be one of a column that this table does not even have.
     apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)

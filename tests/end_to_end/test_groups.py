@@ -279,3 +279,9 @@ def test_how_subsets_lie_is_counted(tmp_path: Path) -> None:
         session.release(NORTH, "gaussian", spend=0.5)
         later = session.plan("avg(weight) filter (where region = 'south')", "gaussian", spend=0.5)
         assert [(union.wheres, union.rows) for union in later.unions] == [(("region = 'north'", "region = 'south'"), 2000)]
+
+
+def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
+    """Before anybody is asked to declare the size of its subsets."""
+    with ap.Session(policy=place(tmp_path)) as session, pytest.raises(DataError, match="Got Region"):
+        session.plan("avg(weight) filter (where Region = 'north')")
