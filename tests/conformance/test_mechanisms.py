@@ -384,9 +384,14 @@ def test_a_sum_errs_n_times_as_much_as_its_average(name: str) -> None:
         assert total.error.rmse == pytest.approx(10_000 * average.error.rmse)
 
 
+FEW: dict[str, list[float]] = {"epsilon": [0.2, 1.0, 5.0], "delta": [1e-6, 1e-3]}
+MANY: dict[str, list[float]] = {"epsilon": [0.02, 0.2, 1.0, 5.0, 50.0], "delta": [1e-9, 1e-6, 1e-3, 0.1]}
+
+
+@pytest.mark.parametrize("budgets", [FEW, pytest.param(MANY, marks=pytest.mark.slow)], ids=["few", "many"])
 @pytest.mark.parametrize("label", PROBLEMS)
-def test_a_larger_budget_never_means_more_error(name: str, label: str) -> None:
-    for field, values in {"epsilon": [0.02, 0.2, 1.0, 5.0, 50.0], "delta": [1e-9, 1e-6, 1e-3, 0.1]}.items():
+def test_a_larger_budget_never_means_more_error(name: str, label: str, budgets: dict[str, list[float]]) -> None:
+    for field, values in budgets.items():
         found = [planned(PROBLEMS[label].model_copy(update={field: value}), name) for value in values]
         for query in PROBLEMS[label].queries:
             errors = [_ranked_by(one, query) for one in found if one is not None]

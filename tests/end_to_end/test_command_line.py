@@ -71,6 +71,7 @@ def umlaut(folder: Path) -> None:
     write_policy(folder, policy("resolution", assume=spelled, release=['avg("größe")']))
 
 
+@pytest.mark.slow
 def test_an_answer_survives_a_terminal_that_cannot_spell_it(tmp_path: Path) -> None:
     umlaut(tmp_path)
     done = attrpriv("release", "students.yaml", folder=tmp_path, PYTHONIOENCODING="ascii")
@@ -119,6 +120,7 @@ def in_a_terminal(folder: Path, *arguments: str) -> tuple[bytes, bytes]:
     return out, seen
 
 
+@pytest.mark.slow
 def test_a_spinner_stays_out_of_the_document(tmp_path: Path) -> None:
     school(tmp_path)
     out, seen = in_a_terminal(tmp_path, "release", "students.yaml", "--json")

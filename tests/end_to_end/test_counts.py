@@ -349,7 +349,7 @@ def seen(here: Path, made: dict[str, Any], table: pa.Table, *arguments: str) -> 
     [
         ({}, "laplace"),
         pytest.param({"assume": given("stay > 7", 0.4, 0.2)}, "optimal", marks=pytest.mark.slow),
-        ({"delta": 1e-6}, "gaussian"),
+        pytest.param({"delta": 1e-6}, "gaussian", marks=pytest.mark.slow),
         ({"release": QUERIES["a histogram"]}, "laplace"),
         pytest.param(
             {"release": QUERIES["a sum and its average"], "individuals": {"epsilon": 1.0}}, "laplace", marks=pytest.mark.slow

@@ -91,7 +91,7 @@ def run(code: str, folder: Path, *arguments: str, size: int | None = None) -> su
     )
 
 
-@pytest.mark.parametrize("size", [0, 8192])
+@pytest.mark.parametrize("size", [0, pytest.param(8192, marks=pytest.mark.slow)])
 def test_a_disk_without_room_releases_nothing(size: int, tmp_path: Path) -> None:
     school(tmp_path)
     done = run(ONCE, tmp_path, "release", "students.yaml", size=size)

@@ -650,6 +650,7 @@ def test_a_written_view_is_complete_and_leaves_nothing_else(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["view.parquet"]
 
 
+@pytest.mark.slow
 def test_a_sort_that_spills_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows than fit into memory; and again, with another engine, because DuckDB cannot change its directory."""
     n = 300_000

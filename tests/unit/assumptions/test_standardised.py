@@ -126,7 +126,9 @@ def shown(moving: MovingCases, mean: float, sd: float, slope: float, variance: f
     return max(brute(sets[0], sets[1], lam, 1.0), brute(sets[1], sets[0], lam, 1.0))
 
 
-@pytest.mark.parametrize("cases", [["< 1051", ">= 1051"], ["[1047, 1053)", "< 1047 or >= 1053"]])
+@pytest.mark.parametrize(
+    "cases", [["< 1051", ">= 1051"], pytest.param(["[1047, 1053)", "< 1047 or >= 1053"], marks=pytest.mark.slow)]
+)
 def test_from_the_assumption_to_noise_that_holds_for_its_members(cases: list[str]) -> None:
     gaussian = school(mean=0.005, sd=0.02, slope=0.1)
     moving = standardised_cases(gaussian, "weight", "sat", parse_cases(cases), 10_000)

@@ -231,6 +231,7 @@ def test_model_error_grows_with_the_error() -> None:
 # ----------------------------------------------------------------------------------------------------- several averages
 
 
+@pytest.mark.slow
 def test_several_averages_have_one_covariance_for_every_table() -> None:
     """The noise that is drawn is what the data lack: 1,500 draws, six standard errors, missed with probability below 1e-7."""
     assumed = groups(**UNLIKE)
