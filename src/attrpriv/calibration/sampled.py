@@ -208,33 +208,63 @@ def variance_interval(variance: float, kurtosis: float, runs: int, alpha: float)
     return variance * degrees / high, variance * degrees / low if low > 0 else math.inf
 
 
-def smoothing_noise(drawn: Sequence[Drawn], alpha: float, delta: float) -> float:
-    """The least noise variance with which all these laws count as normal where tails have the size of delta.
+@dataclass(frozen=True)
+class Shape:
+    """How far laws are from normal ones at most: the largest variance, and skewness and excess kurtosis without their signs."""
 
-    With skewness g and excess kurtosis k of F, both taken as far from 0 as their draws allow, and r^2 = v/(v + s^2), densities
-    of F with noise differ from the normal ones z standard deviations out by a share of about (Edgeworth's first terms)
+    variance: float
+    skewness: float
+    kurtosis: float
+
+
+def shape(drawn: Sequence[Drawn], alpha: float) -> Shape:
+    """As far as the draws allow. A law that is the same for every value of the secret tells nothing, whatever its shape."""
+    from scipy.special import ndtri
+
+    sure = -float(ndtri(alpha / 2))
+    told = [one for one in drawn if not one.law.fixed]
+    return Shape(
+        max((max(one.variances) for one in told), default=0.0),
+        max((max(map(abs, one.skewnesses)) + sure * math.sqrt(6 / one.runs) for one in told), default=0.0),
+        max((max(abs(k - 3) for k in one.kurtoses) + sure * math.sqrt(24 / one.runs) for one in told), default=0.0),
+    )
+
+
+def tail_share(shape: Shape, noise_variance: float, delta: float) -> float:
+    """By what share densities may differ from normal ones where tails have the size of delta, with this noise.
+
+    With skewness g and excess kurtosis k of F and r^2 = v/(v + s^2), densities of F with noise differ from the normal ones
+    z standard deviations out by a share of about (Edgeworth's first terms)
 
         t = |g| r^3 z^3/6 + |k| r^4 z^4/24,       z = -Phi^-1(delta)
 
-    The noise makes t at most TAIL_SHARE. It is an approximation, not a bound: the laws of a simulation are not known. A law
-    that is the same for every value of the secret tells nothing, whatever its shape.
+    It is an approximation, not a bound: the laws of a simulation are not known.
+
+    >>> round(tail_share(Shape(1.0, 0.1, 0.0), 3.0, 1e-6), 4)
+    0.2238
     """
     from scipy.special import ndtri
 
-    z, sure = -float(ndtri(delta)), -float(ndtri(alpha / 2))
-    needed = 0.0
-    for one in (one for one in drawn if not one.law.fixed):
-        skewness = max(map(abs, one.skewnesses)) + sure * math.sqrt(6 / one.runs)
-        kurtosis = max(abs(k - 3) for k in one.kurtoses) + sure * math.sqrt(24 / one.runs)
-        low, high = 0.0, 1.0  # r, by bisection: the share grows with it
-        for _ in range(60):
-            r = (low + high) / 2
-            small = skewness * (r * z) ** 3 / 6 + kurtosis * (r * z) ** 4 / 24 <= TAIL_SHARE
-            low, high = (r, high) if small else (low, r)
-        needed = max(needed, max(one.variances) * (1 / low**2 - 1))
-    if not math.isfinite(needed):
-        raise RefusedError("simulation: the statistic's law is too far from a normal one for any noise. Use more runs or rows.")
-    return needed
+    if not shape.variance:
+        return 0.0
+    if not 0 < delta < 0.5:
+        raise UsageError(f"delta: must be above 0 and below 1/2 where laws are simulated. Got {delta}.")
+    out = -float(ndtri(delta)) * math.sqrt(shape.variance / (shape.variance + noise_variance))
+    return shape.skewness * out**3 / 6 + shape.kurtosis * out**4 / 24
+
+
+def smoothing_noise(shape: Shape, delta: float) -> float:
+    """The least noise variance, up to rounding upwards, with which the share is at most TAIL_SHARE."""
+    low, high = 0.0, shape.variance
+    while tail_share(shape, high, delta) > TAIL_SHARE:
+        low, high = high, 4 * high + shape.variance
+        if not math.isfinite(high):
+            raise RefusedError("simulation: the statistic's law is too far from a normal one. Use more runs or rows.")
+    for _ in range(60):
+        middle = (low + high) / 2
+        small = tail_share(shape, middle, delta) <= TAIL_SHARE
+        low, high = (low, middle) if small else (middle, high)
+    return high
 
 
 def sampled_delta_upper(extent: Extent, noise_variance: float, epsilon: float) -> float:
@@ -274,11 +304,14 @@ __all__ = [
     "Drawn",
     "Estimate",
     "Extent",
+    "Shape",
     "chance_distance",
     "draw",
     "extent",
     "least_sampled_noise",
     "sampled_delta_upper",
+    "shape",
     "smoothing_noise",
+    "tail_share",
     "variance_interval",
 ]

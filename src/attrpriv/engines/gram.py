@@ -35,7 +35,7 @@ from attrpriv.engines.tables import Source, quietly, shown_name
 from attrpriv.errors import DataError
 
 TOO_FAR = (
-    "data: every value of a column read must be present, finite and within a few thousand standard deviations of the mean that "
+    "data: every value of a column read must be present, finite and within a few hundred standard deviations of the mean that "
     "the policy assumes. Columns read: {columns}. Got one that is not. Name a public value under `missing`, state the moments "
     "in the column's own unit, or clean the table."
 )

@@ -4,7 +4,8 @@ Of each secret and each member of Theta, for each window of values that must loo
 least variance, and how far variances are apart (`spread`), all with the stated confidence. Taking the laws as normal, the rest
 is recomputed.
 
-What must never change: the promise is recomputed from these numbers, and holds with noise of at least `floor`. That the numbers
+What must never change: the promise is recomputed from these numbers, and holds with noise of at least `floor` that makes tails
+nearly normal. That the numbers
 are right is a matter of the simulation, which is made again where a record is checked. No rule goes on from here: a simulated
 law says nothing about what two answers tell together.
 """
@@ -16,7 +17,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from attrpriv.calibration.sampled import TAIL_CHARGE, Extent, sampled_delta_upper
+from attrpriv.calibration.sampled import TAIL_CHARGE, TAIL_SHARE, Extent, Shape, sampled_delta_upper, tail_share
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.guarantee.charges import Charged
 
@@ -50,11 +51,15 @@ class SampledEvidence(Charged):
     kind: Literal["sampled"] = "sampled"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1, description="the statistic, by its text")
     scale: Positive
-    floor: Positive = Field(description="the least noise: it masks recorded digits, and makes tails nearly normal")
+    floor: Positive = Field(description="the least noise: it masks the digits of recorded values")
     runs: int = Field(ge=1)
     confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = Field(description="of all simulated numbers together")
     seed: str = Field(description="of the simulation, which is public; the noise has none")
     allowed: NonNegative = Field(description="the distance from a normal law that chance and the stated shape explain")
+    tail: Annotated[Finite, Field(gt=0, lt=0.5)] = Field(description="the size of the tails that must be nearly normal")
+    variance: NonNegative = Field(description="the largest one of a law that depends on a secret, 0 where none does")
+    skewness: NonNegative = Field(description="of such laws, at most, without its sign")
+    kurtosis: NonNegative = Field(description="the excess of such laws, at most, without its sign")
     spacing: FrozenMap[Positive] = Field(description="of each column, the spacing of its values that the floor covers")
     checks: tuple[SampledCheck, ...] = Field(min_length=1)
 
@@ -73,7 +78,11 @@ class SampledEvidence(Charged):
             return 1.0
         noise = self.scale**2 * _SQUARED
         worst = max(sampled_delta_upper(check.extent, noise, inner) for check in self.checks)
-        return self.charged(min(1.0, worst * TAIL_CHARGE), epsilon)
+        shape = Shape(self.variance, self.skewness, self.kurtosis)
+        if not tail_share(shape, noise, self.tail) <= TAIL_SHARE:
+            return 1.0
+        # Tails smaller than those that were looked at are not known to be nearly normal: no less than these is promised.
+        return self.charged(max(self.tail if self.variance else 0.0, worst * TAIL_CHARGE), epsilon)
 
     def covers_statistic(
         self, statistic: str, columns: frozenset[str], width: Fraction | None, kind: str, scale: float

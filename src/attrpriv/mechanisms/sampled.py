@@ -24,6 +24,7 @@ from attrpriv.calibration.sampled import (
     draw,
     extent,
     least_sampled_noise,
+    shape,
     smoothing_noise,
 )
 from attrpriv.errors import RefusedError, UsageError
@@ -164,18 +165,22 @@ def _evidence(
     allowed = chance + left.shape_eta + math.expm1(left.shape_lambda)
     checks = tuple(_check(case, one) for case, one in zip(found, extents, strict=True))
     _require_normal(query, checks, allowed)
-    inner = left.delta / TAIL_CHARGE * (1 - 1e-9)
-    smooth = smoothing_noise([one for case in found for one in case.all], _alpha(found, sampled), left.delta)
-    floor = max(recorded.floor, math.sqrt(smooth) * _ROUND_UP)
-    variance = least_sampled_noise(extents, left.epsilon, inner, (floor * _ROUND_UP) ** 2)
+    tail = min(0.25, left.delta * (1 - 1e-9))  # larger ones are no tails
+    far = shape([one for case in found for one in case.all], _alpha(found, sampled))
+    least = max(recorded.floor, math.sqrt(smoothing_noise(far, tail)))
+    variance = least_sampled_noise(extents, left.epsilon, tail / TAIL_CHARGE * (1 - 1e-9), (least * _ROUND_UP) ** 2)
     evidence = SampledEvidence(
         columns=(query.text,),
         scale=math.sqrt(variance) * _ROUND_UP,
-        floor=floor,
+        floor=recorded.floor,
         runs=sampled.runs,
         confidence=sampled.confidence,
         seed=seed,
         allowed=allowed,
+        tail=tail,
+        variance=far.variance,
+        skewness=far.skewness,
+        kurtosis=far.kurtosis,
         spacing=dict(recorded.spacing),
         checks=checks,
         grid_lambda=left.grid_lambda,

@@ -34,10 +34,21 @@ def sampled_assumptions(problem: Problem, theta: Theta, query: Query, evidence: 
         f"given each secret, {query.text} is taken as normal; the simulated distribution functions are up to "
         f"{evidence.distance:.3g} away from normal ones, and chance and the stated shape explain {evidence.allowed:.3g}",
         _simulated(evidence),
+        *_tails(evidence),
     ]
     lines += [f"the moments are those of {c} as read, missing entries replaced" for c in query.columns if c in problem.missing]
     lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in evidence.spacing.items()]
     return (*lines, known_line(problem), *common_assumptions(problem))
+
+
+def _tails(evidence: SampledEvidence) -> list[str]:
+    """Of laws that depend on a secret, which are only nearly normal."""
+    if not evidence.variance:
+        return []
+    return [
+        f"in tails of size {evidence.tail:.3g} no more counts of its law than its skewness (at most {evidence.skewness:.3g}) "
+        f"and its excess kurtosis (at most {evidence.kurtosis:.3g}), by the first terms of Edgeworth's expansion"
+    ]
 
 
 def _simulated(evidence: SampledEvidence) -> str:

@@ -15,9 +15,10 @@ import pytest
 from scipy.special import gammaln, log_ndtr
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.errors import RefusedError
+from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.sampling import Sampled
+from attrpriv.guarantee import sampled as evidence
 from attrpriv.mechanisms import plan
 from attrpriv.mechanisms import sampled as mechanism
 from attrpriv.queries.sql import parse_queries
@@ -80,8 +81,14 @@ def test_no_delta_is_above_the_promise(level: float, delta: float, gap: float, r
 
 
 def test_without_noise_for_the_tails_it_would_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant: a law that is taken as normal where a thousand draws cannot tell; hundreds of times delta."""
+    """The mutant: a law that is taken as normal where a thousand draws cannot tell; hundreds of times delta.
+
+    The certificate finds a plan without that noise, and lets it pass only where its own check is taken out too.
+    """
     monkeypatch.setattr(mechanism, "smoothing_noise", lambda *_: 1.1 / 1000)
+    with pytest.raises(CertificateError):
+        scale(0.001, 1000, 0.07, 1.0, 1e-6, 1_000)
+    monkeypatch.setattr(evidence, "tail_share", lambda *_: 0.0)
     noise = scale(0.001, 1000, 0.07, 1.0, 1e-6, 1_000)
     assert true_delta(0.001, 1000, noise, 0.07, 1.0) > 100 * 1e-6
 
@@ -112,3 +119,7 @@ def test_a_quantile_may_leap_between_counts() -> None:
         plan(problem, "gaussian_approximation")
     whole = problem.model_copy(update={"secrets": (Secret("count(gender = 'F')", between=(480, 520)),)})
     assert plan(whole, "gaussian_approximation").guarantee.kind == "sampled"
+
+
+def test_a_large_delta_is_planned_for_a_quarter() -> None:
+    assert 0 < scale(0.5, 500, 0.1, 1.0, 0.6, 1_000) <= scale(0.5, 500, 0.1, 1.0, 0.2, 1_000)
