@@ -27,6 +27,7 @@ from attrpriv.calibration.sampled import (
     shape,
     smoothing_noise,
 )
+from attrpriv.calibration.sampled_curve import curved_extent
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.framework.sampling import OPT_IN, Sampled
@@ -141,7 +142,14 @@ def _simulate(cases: Sequence[Case], sampled: Sampled, seed: str) -> list[_Simul
 def _extents(found: Sequence[_Simulated], sampled: Sampled) -> list[Extent]:
     """What holds for all of them at once: each interval gets its share of what may fail."""
     alpha = _alpha(found, sampled)
-    return [extent(case.drawn, alpha, case.besides, corners=case.case.corners) for case in found]
+    return [_extent(one, alpha) for one in found]
+
+
+def _extent(found: _Simulated, alpha: float) -> Extent:
+    case = found.case
+    if case.curves:
+        return curved_extent(found.drawn, case.curves, alpha, corners=case.corners)
+    return extent(found.drawn, alpha, found.besides, corners=case.corners)
 
 
 def _alpha(found: Sequence[_Simulated], sampled: Sampled) -> float:

@@ -8,8 +8,9 @@
 | groups | variance | mean and variance move | corners of both sds and of the distance of the means |
 | groups | others | mean and variance move | all tolerances must be 0 |
 
-Pairs at most `within` apart lie in a window of that width: windows are spread over the range. docs/theory/sampled.md says why
-these corners are enough. What must never change: what is not in this table is refused.
+Pairs at most `within` apart: of an intercept under normal rows they lie in windows of that width, spread over the range, as its
+mean is affine and its variance a parabola; under groups moments follow curves that are known to first order at every count.
+docs/theory/sampled.md says why these are enough. What must never change: what is not in this table is refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from attrpriv.assumptions import Gaussian, Groups
 from attrpriv.assumptions.vector_box import sd_of_form, vector_box
@@ -25,6 +26,8 @@ from attrpriv.assumptions.worst_case import correlation_range
 from attrpriv.errors import PolicyError, QueryError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.counted import count_pairs
+from attrpriv.laws.moment_curve import Curve, curve
+from attrpriv.laws.records import CountPairs
 from attrpriv.laws.simulated import GroupRows, NormalRows, Rows, ShiftedQuantile, SimulatedLaw
 from attrpriv.mechanisms.group_case import members_of
 from attrpriv.mechanisms.refusal import Refusal
@@ -48,6 +51,7 @@ class Case:
     skewed: float = 0.0
     farthest: float = 0.0  # the largest average of a regression's second column
     corners: bool = False  # laws are corners at which variances are extreme, but maybe not their differences
+    curves: tuple[Curve, ...] = ()  # what moments do to first order at every count, of each law
 
 
 def gaussian_cases(problem: Problem, theta: Sequence[Gaussian], query: Query) -> list[Case]:
@@ -198,8 +202,6 @@ def _intercept_law(problem: Problem, gaussian: Gaussian, columns: tuple[str, ...
 
 
 def _moved(law: NormalRows, shift: float) -> NormalRows:
-    from dataclasses import replace
-
     return replace(law, mean=(law.mean[0], law.mean[1] + shift))
 
 
@@ -230,26 +232,33 @@ def _groups(problem: Problem, index: int, groups: Groups, query: Query, secret: 
         )
     order = sorted(groups.categories, key=lambda name: name not in members)
     pairs = count_pairs(secret, problem.n)
-    rows = query.kind == "quantile"
-    if rows and pairs.apart < pairs.high - pairs.low:
+    laws = _group_laws(problem.n, groups, query, order)
+    means = [abs(law[0][-1]) for one in laws for law in (one.first, one.second)]
+    base = Case(secret.text, index, (), laws, farthest=max(means), corners=len(laws) > 1)
+    if query.kind == "quantile":
+        return [_group_quantile(problem, base, secret, pairs)]
+    curves = tuple(curve(law, pairs.low, pairs.high, pairs.apart) for law in laws)
+    values = _evenly(pairs, _VALUES)
+    if len(laws) == 1:  # where moments are extreme, and what is steepest
+        values = sorted({*values, *curves[0].mean.at, *curves[0].variance.at})
+    return [replace(base, values=tuple(values), curves=curves)]
+
+
+def _group_quantile(problem: Problem, base: Case, secret: Secret, pairs: CountPairs) -> Case:
+    if pairs.apart < pairs.high - pairs.low:
         # Where a category's share passes the level, a quantile leaps: values far from the simulated ones may be told apart.
         raise Refusal(
             f"a quantile may leap between two counts: leave out within of {secret.text}, so that all must look alike."
         )
-    spread = windows(pairs.low, pairs.high, pairs.apart, _ROW_VALUES if rows else _VALUES, _WINDOWS)
-    whole = [_whole(values) for values in spread]
-    if rows:
-        require_rows(problem, sum(map(len, whole)))
-    laws = _group_laws(problem.n, groups, query, order)
-    means = [abs(law[0][-1]) for one in laws for law in (one.first, one.second)]
-    corners = len(laws) > 1
-    return [Case(secret.text, index, v, laws, farthest=max(means), corners=corners) for v in dict.fromkeys(whole)]
+    values = _evenly(pairs, _ROW_VALUES)
+    require_rows(problem, len(values))
+    return replace(base, values=tuple(values))
 
 
-def _whole(values: Sequence[float]) -> tuple[float, ...]:
-    """Whole counts, with the same distances from the first: rounding each alone would make a window narrower."""
-    first = math.floor(values[0] + 0.5)
-    return tuple(dict.fromkeys(float(first + math.floor(value - values[0] + 0.5)) for value in values))
+def _evenly(pairs: CountPairs, values: int) -> list[float]:
+    """Whole counts from end to end."""
+    steps = range(values)
+    return [float(x) for x in dict.fromkeys(round(pairs.low + (pairs.high - pairs.low) * k / (values - 1)) for k in steps)]
 
 
 def _group_laws(n: int, groups: Groups, query: Query, order: Sequence[str]) -> tuple[GroupRows, ...]:
