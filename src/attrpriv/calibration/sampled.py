@@ -177,9 +177,16 @@ def extent(drawn: Sequence[Drawn], alpha: float, besides: Sequence[Drawn] = (), 
     least, most = min(low for low, _ in ends) - bend, max(high for _, high in ends) + bend
     gap = max((one.upper(z) + 2 * _bend(law.means) for law in drawn for one in law.gaps), default=0.0)
     spread = max((one.upper(z) + 2 * bend for law in drawn for one in law.spreads), default=0.0)
-    found = Extent(gap, least, most - least if corners else spread)
+    return sure(Extent(gap, least, most - least if corners else spread))
+
+
+def sure(found: Extent) -> Extent:
+    """The same; refused where a variance may be 0, or anything is not a number."""
     if not (math.isfinite(found.gap) and 0 < found.least < math.inf and 0 <= found.spread < math.inf):
-        raise RefusedError("simulation: the intervals for the statistic's moments are not finite. Use more runs.")
+        raise RefusedError(
+            "simulation: the variance of the statistic is not known well enough from these draws. Use more runs, or a narrower "
+            "between."
+        )
     return found
 
 
@@ -312,6 +319,7 @@ __all__ = [
     "sampled_delta_upper",
     "shape",
     "smoothing_noise",
+    "sure",
     "tail_share",
     "variance_interval",
 ]

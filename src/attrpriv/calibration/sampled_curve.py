@@ -12,12 +12,11 @@ with sup over all counts that must look alike. What must never change: the sup i
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from attrpriv.calibration.sampled import Drawn, Estimate, Extent, variance_interval
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.calibration.sampled import Drawn, Estimate, Extent, sure, variance_interval
+from attrpriv.errors import UsageError
 from attrpriv.laws.moment_curve import Curve, moments_at
 from attrpriv.laws.simulated import GroupRows
 
@@ -32,10 +31,7 @@ def curved_extent(drawn: Sequence[Drawn], curves: Sequence[Curve], alpha: float,
     parts = [_part(one, line, alpha) for one, line in zip(drawn, curves, strict=True)]
     least, most = min(low for low, _, _, _ in parts), max(high for _, high, _, _ in parts)
     spread = most - least if corners else max(spread for _, _, _, spread in parts)
-    found = Extent(max(gap for _, _, gap, _ in parts), least, spread)
-    if not (math.isfinite(found.gap) and 0 < found.least < math.inf and 0 <= found.spread < math.inf):
-        raise RefusedError("simulation: the intervals for the statistic's moments are not finite. Use more runs.")
-    return found
+    return sure(Extent(max(gap for _, _, gap, _ in parts), least, spread))
 
 
 def _part(drawn: Drawn, line: Curve, alpha: float) -> tuple[float, float, float, float]:
