@@ -38,10 +38,16 @@ YES_NO = ("smoker is 'yes'", "smoker is 'no'")
 
 
 def read(
-    cells: Sequence[str], *categories: str | None, complete: bool = False, fill: Any = None, clip: Any = None
+    cells: Sequence[str],
+    *categories: str | None,
+    complete: bool = False,
+    fill: Any = None,
+    clip: Any = None,
+    covering: Sequence[Sequence[str]] = (),
 ) -> TallyRead:
     known = tuple(None if text is None else parse_condition(text) for text in categories)
-    return TallyRead(tuple(map(parse_condition, cells)), complete, known, fill or {}, clip or {})
+    sets = tuple(tuple(map(parse_condition, alternatives)) for alternatives in covering)
+    return TallyRead(tuple(map(parse_condition, cells)), complete, known, fill or {}, clip or {}, sets)
 
 
 def tally(engine: str, columns: Mapping[str, Any], what: TallyRead) -> Tallied:
@@ -237,10 +243,19 @@ def test_a_row_without_a_place_is_announced_and_not_quoted(
 
 
 @engines
-def test_conditions_that_overlap_would_hide_a_row_without_a_place(engine: str) -> None:
-    """The counts add up all the same; that is why `tally_layout` must never make conditions that overlap."""
+@pytest.mark.parametrize("where", ["categories", "cells", "covering"])
+def test_a_row_of_two_places_does_not_make_up_for_one_of_none(engine: str, where: str) -> None:
+    """The counts add up all the same: two of the first row, none of the second."""
     columns = {"smoker": ["yes", "maybe"]}
-    assert tally(engine, columns, read(["smoker = 'yes'"], "smoker is 'yes'", "smoker is 'yes'")) == Tallied((1,), (1, 1))
+    twice = ("smoker is 'yes'", "smoker in ('yes', 'no')")
+    asked = {
+        "categories": read(["smoker = 'yes'"], *twice),
+        "cells": read(list(twice), complete=True),
+        "covering": read(["smoker = 'yes'"], covering=[twice]),
+    }[where]
+    assert "every row must have a category, and a value" in str(failure(engine, columns, asked))
+    one = {"smoker": ["yes", "no"]}
+    assert tally(engine, one, read(["smoker = 'yes'"], *YES_NO)) == Tallied((1,), (1, 1))
 
 
 def test_what_fails_in_the_engine_has_a_fixed_text(monkeypatch: pytest.MonkeyPatch) -> None:

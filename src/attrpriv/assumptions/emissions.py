@@ -64,14 +64,21 @@ def listed_values(member: ParameterNetwork, column: str, *, boolean: bool) -> tu
     return emission.categories or ()
 
 
+def seen_values(
+    member: ParameterNetwork, column: str, bins: Mapping[str, Sequence[float]], *, boolean: bool
+) -> Sequence[Category]:
+    """The listed values as conditions see them: bins where the column has bins."""
+    values = listed_values(member, column, boolean=boolean)
+    bernoulli = _emission(member, column).family == "bernoulli"
+    return values if bernoulli else states_of(column, [str(value) for value in values], bins)
+
+
 def event_probabilities(
     member: ParameterNetwork, column: str, event: Condition, bins: Mapping[str, Sequence[float]], *, boolean: bool
 ) -> tuple[Pair, ...]:
     """The probability that an entry satisfies the event, in each state of its column's parameter."""
     emission, states = _emission(member, column), member.network.nodes[column].states
-    values = listed_values(member, column, boolean=boolean)
-    seen: Sequence[Category] = values if emission.family == "bernoulli" else states_of(column, [str(v) for v in values], bins)
-    inside = [holds_for(event, value) for value in seen]
+    inside = [holds_for(event, value) for value in seen_values(member, column, bins, boolean=boolean)]
     if emission.family == "bernoulli":
         numbers = [member.number(column, state) for state in states]
         return tuple(_of_one(number, inside) for number in numbers)

@@ -4,8 +4,8 @@ A missing entry is first replaced by the policy's public value, where there is o
 counts as missing. A condition that meets a missing entry does not hold, as in SQL; where the law of an event rests on every
 entry being there, or being one of the listed ones, `covering` says so.
 
-What must never change: every row has exactly one category, and one cell where the cells must be complete; otherwise there is an
-announced failure with a fixed text, which names columns and never a value. The counts are private.
+What must never change: every row has exactly one category, and exactly one cell where cells must be complete; otherwise there
+is an announced failure with a fixed text, which names columns and never a value. The counts are private.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TallyRead:
     fill: Mapping[str, float] = field(default_factory=dict)
     clip: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     covering: tuple[tuple[Condition, ...], ...] = ()
-    """Of each of these sets of conditions, every row must satisfy one."""
+    """Of each of these sets of conditions, every row must satisfy exactly one."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -73,10 +73,19 @@ def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     position = iter(known)
     categories = [other if category is None else next(position) for category in read.categories]
     cells = [holds(columns, cell) for cell in read.cells]
-    covered = [reduce(operator.or_, [holds(columns, one) for one in alternatives]) for alternatives in read.covering]
-    parts = {"cell": cells, "group": categories, "covered": covered}
+    sets = [[holds(columns, one) for one in alternatives] for alternatives in read.covering]
+    sets += [cells] * read.complete + [categories] * bool(categories)
+    parts = {"cell": cells, "group": categories, "covered": [_exactly_one(one) for one in sets]}
     wanted = {f"{name}_{k}": one for name, listed in parts.items() for k, one in enumerate(listed)}
     return {name: source.table.count(where=condition) for name, condition in wanted.items()}
+
+
+def _exactly_one(conditions: Sequence[Any]) -> Any:
+    """Whether a row satisfies one and no more: an engine may hold two listed values for the same, as texts that differ in case.
+
+    That the numbers of rows add up is not enough: a row of two values would make up for a row of none.
+    """
+    return reduce(operator.add, [one.cast("int64") for one in conditions]) == 1
 
 
 def prepared(
@@ -105,9 +114,8 @@ def tallied(row: Mapping[str, Any], rows: int, read: TallyRead) -> Tallied | Non
     """The counts, or None where some row has no category, or no cell though it must have one."""
     cells = tuple(int(row[f"cell_{k}"]) for k in range(len(read.cells)))
     categories = tuple(int(row[f"group_{k}"]) for k in range(len(read.categories)))
-    if (read.categories and sum(categories) != rows) or (read.complete and sum(cells) != rows):
-        return None
-    if any(int(row[f"covered_{k}"]) != rows for k in range(len(read.covering))):
+    sets = len(read.covering) + read.complete + bool(read.categories)
+    if any(int(row[f"covered_{k}"]) != rows for k in range(sets)):
         return None
     return Tallied(cells, categories)
 

@@ -17,9 +17,10 @@ from fractions import Fraction
 from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
+from attrpriv.mechanisms.cells import cell_condition
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCategory, TallyCell
-from attrpriv.mechanisms.tally_layout import cell_condition, whole_steps
+from attrpriv.mechanisms.tally_layout import whole_steps
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 

@@ -26,6 +26,7 @@ from attrpriv.framework.composition import bin_names
 from attrpriv.framework.separation import ancestral
 from attrpriv.guarantee import Certificate, Guarantee, LaplaceEvidence, LaplaceTerm, QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.cells import cell_condition
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.quilt_case import QuiltCase, quilt_case, unbounded
@@ -33,7 +34,6 @@ from attrpriv.mechanisms.quilt_model_error import quilt_model_error
 from attrpriv.mechanisms.ranged import is_ranged, ranged
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
-from attrpriv.mechanisms.tally_layout import cell_condition
 from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.queries.conditions import columns_of, parse_condition

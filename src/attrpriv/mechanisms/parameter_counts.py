@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attrpriv.assumptions.emissions import conditional_states, event_probabilities, listed_values
+from attrpriv.assumptions.emissions import conditional_states, event_probabilities, listed_values, seen_values
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import ParameterCheck
 from attrpriv.laws.parameter_counts import ParameterCounts
+from attrpriv.mechanisms.cells import cell_condition, union_of
 from attrpriv.mechanisms.counted import one_query
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
-from attrpriv.mechanisms.tally_layout import cell_condition
 from attrpriv.mechanisms.wording import common_assumptions
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query
@@ -105,9 +105,12 @@ def _event(problem: Problem, theta: Sequence[ParameterNetwork], query: Query) ->
 
 def _tally(problem: Problem, theta: Sequence[ParameterNetwork], column: str, event: Condition) -> Tally:
     listed = listed_values(theta[0], column, boolean=_boolean(problem, column))
-    covering = tuple(str(cell_condition(problem, column, value, k)) for k, value in enumerate(listed))
+    cells = [cell_condition(problem, column, value, k) for k, value in enumerate(listed)]
+    seen = seen_values(theta[0], column, problem.bins, boolean=_boolean(problem, column))
+    counted = union_of(event, list(zip(seen, cells, strict=True)))
+    covering = tuple(map(str, cells))
     return Tally(
-        cells=(TallyCell(name=str(event), where=str(event), value=1),),
+        cells=(TallyCell(name=str(event), where=str(parse_condition(str(counted))), value=1),),
         complete=False,
         categories=(),
         covering=(covering,),

@@ -7,7 +7,8 @@
 | sum(x) filter (where e), e about x or about the sensitive column | the values of x where e holds, else 0 |
 | count(*) ... group by x | one count for each value or bin of x |
 
-What must never change: where cells are complete, every row is in one, and its step from the least value is what it adds.
+What must never change: where cells are complete, every row is in one, and its step from the least value is what it adds; an
+event on listed values is counted as these values (`mechanisms.cells`), never by its own text.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.composition import bin_names
+from attrpriv.mechanisms.cells import bin_condition, cell_condition, in_cells, union_of
 from attrpriv.mechanisms.tally import Tally, TallyCategory, TallyCell
-from attrpriv.queries.conditions import Compare, Condition, IsNull, Join, Not, Written, columns_of, parse_condition, tests_null
-from attrpriv.queries.evaluate import holds_for
+from attrpriv.queries.conditions import Condition, IsNull, Join, Not, Written, columns_of, joined, parse_condition, tests_null
+from attrpriv.queries.evaluate import Category, holds_for
 from attrpriv.queries.query import Query, quoted
 
 Laws = Mapping[str, tuple[Pair, ...]]
@@ -52,9 +54,17 @@ def layout(problem: Problem, counts: Counts, query: Query) -> Layout:
 
 
 def _event_layout(problem: Problem, counts: Counts, event: Condition) -> Layout:
-    cells = (TallyCell(name=str(event), where=str(event), value=1),)
-    covering = tuple(_covering(problem, counts, column, event) for column in columns_of(event) if column != counts.sensitive)
+    others = [column for column in columns_of(event) if column != counts.sensitive]
+    listed = {column: _listed(problem, counts, column) for column in others if _is_listed(counts, column)}
+    if counts.other is not None and not others and not counts.leaves_other_out(event):
+        counted = _among_others(problem, counts, event)
+    else:
+        counted = in_cells(event, {**listed, counts.sensitive: _own_cells(problem, counts)})
+    covering = [
+        tuple(str(cell) for _, cell in listed[column]) if column in listed else _some_value(column, event) for column in others
+    ]
     changes = {"covering": tuple(filter(None, covering)), "clip": {}}  # an event is of the entries as they are
+    cells = (TallyCell(name=str(event), where=str(parse_condition(str(counted))), value=1),)
     tally = _tally(problem, counts, cells, complete=False).model_copy(update=changes)
 
     def laws(member: Counts) -> Laws:
@@ -63,15 +73,30 @@ def _event_layout(problem: Problem, counts: Counts, event: Condition) -> Layout:
     return Layout(tally, (0, 1), laws)
 
 
-def _covering(problem: Problem, counts: Counts, column: str, event: Condition) -> tuple[str, ...]:
-    """What every row must satisfy for the event to have the stated law: a listed value, or at least some value.
+def _is_listed(counts: Counts, column: str) -> bool:
+    """Whether the assumption lists the values of a column: every row must have one of them for an event to have its law."""
+    return column in (counts.given if counts.network is None else counts.network.nodes)
 
-    A missing entry satisfies neither a condition nor its negation. An event that asks for missing entries counts them itself.
-    """
-    listed = counts.given.get(column) if counts.network is None else counts.network.nodes.get(column)
-    if listed is not None:
-        values, _ = counts.values(column, problem.bins)
-        return tuple(str(cell_condition(problem, column, value, k)) for k, value in enumerate(values))
+
+def _listed(problem: Problem, counts: Counts, column: str) -> list[tuple[Category, Condition]]:
+    values, _ = counts.values(column, problem.bins)
+    cells = [cell_condition(problem, column, value, k) for k, value in enumerate(values)]
+    return list(zip(states_of(column, values, problem.bins), cells, strict=True))
+
+
+def _own_cells(problem: Problem, counts: Counts) -> list[tuple[Category, Condition]]:
+    named = [name for name in counts.categories if name != counts.other]
+    return [(counts.category(name, problem.bins), _category_condition(problem, counts, name)) for name in named]
+
+
+def _among_others(problem: Problem, counts: Counts, event: Condition) -> Condition:
+    """An event of the sensitive column that rows of `other` may satisfy: nothing is known among those, so its text decides."""
+    named = _own_cells(problem, counts)
+    return joined("or", union_of(event, named), Join("and", (event, *(Not(cell) for _, cell in named))))
+
+
+def _some_value(column: str, event: Condition) -> tuple[str, ...]:
+    """A missing entry satisfies neither a condition nor its negation. An event that asks for them counts them itself."""
     return () if tests_null(event, column) else (str(Not(IsNull(column))),)
 
 
@@ -107,6 +132,7 @@ def _filtered_layout(problem: Problem, counts: Counts, column: str, where: Condi
     hits = _hits(problem, counts, column, values, where)
     own = columns_of(where) == (column,)
     inside = [parse_condition(str(cell_condition(problem, column, value, k))) for k, value in enumerate(values)]
+    kept = where if own else in_cells(where, {counts.sensitive: _own_cells(problem, counts)})
     added = [number if own and yes else Fraction(0) for number, yes in zip(numbers, hits, strict=True)] if own else numbers
     distinct = list(dict.fromkeys([*added, *([] if own else [Fraction(0)])]))
     if len(distinct) < 2:
@@ -115,8 +141,8 @@ def _filtered_layout(problem: Problem, counts: Counts, column: str, where: Condi
     cells = []
     for k, step in zip(order, steps, strict=True):
         alike = [cell for cell, number in zip(inside, added, strict=True) if number == distinct[k]]
-        reached = [cell if own else Join("and", (where, cell)) for cell in alike]
-        reached += [Not(where)] if not own and not distinct[k] else []
+        reached = [cell if own else Join("and", (kept, cell)) for cell in alike]
+        reached += [Not(kept)] if not own and not distinct[k] else []
         condition = reached[0] if len(reached) == 1 else Join("or", tuple(reached))
         cells.append(TallyCell(name=str(float(distinct[k])), where=str(parse_condition(str(condition))), value=step))
     changes = {"unit": float(unit), "origin": float(origin), "clip": {}}
@@ -126,9 +152,10 @@ def _filtered_layout(problem: Problem, counts: Counts, column: str, where: Condi
         found_values, found = member.values(column, problem.bins)
         if found_values != values:
             raise QueryError(f"assume: every assumption of a list must give {column} the same values.")
-        kept = set(counts.categories) if own else {name for name in counts.categories if _holds(problem, counts, where, name)}
+        inner = set(counts.categories) if own else {name for name in counts.categories if _holds(problem, counts, where, name)}
         return {
-            name: tuple(_share(law if name in kept else None, added, distinct[k]) for k in order) for name, law in found.items()
+            name: tuple(_share(law if name in inner else None, added, distinct[k]) for k in order)
+            for name, law in found.items()
         }
 
     return Layout(tally, steps, laws)
@@ -214,19 +241,6 @@ def _require_reach(problem: Problem, column: str, values: Sequence[int | float |
         )
 
 
-def cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:
-    if column in problem.bins:
-        return _bin_condition(problem.bins[column], column, k)
-    if isinstance(value, str):
-        return Written(column, value)
-    return Compare(column, "=", bool(value) if problem.types.get(column) == "boolean" else value)
-
-
-def _bin_condition(edges: Sequence[float], column: str, k: int) -> Condition:
-    closing = Compare(column, "<=" if k == len(edges) - 2 else "<", edges[k + 1])
-    return Join("and", (Compare(column, ">=", edges[k]), closing))
-
-
 def _tally(problem: Problem, counts: Counts, cells: tuple[TallyCell, ...], *, complete: bool) -> Tally:
     _require_reach(problem, counts.sensitive, ())
     members = members_of(problem, counts, problem.secrets[0])
@@ -244,7 +258,7 @@ def _tally(problem: Problem, counts: Counts, cells: tuple[TallyCell, ...], *, co
 def _category_condition(problem: Problem, counts: Counts, name: str) -> Condition:
     if counts.sensitive in problem.bins:
         counts.category(name, problem.bins)  # says so where there is no such bin
-        return _bin_condition(problem.bins[counts.sensitive], counts.sensitive, counts.categories.index(name))
+        return bin_condition(problem.bins[counts.sensitive], counts.sensitive, counts.categories.index(name))
     return Written(counts.sensitive, name)
 
 
