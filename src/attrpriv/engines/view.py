@@ -255,14 +255,21 @@ def _digested(source: Source, cells: Cells, row_id: str | None, key: Any) -> Any
 
 
 def _by_itself(source: Source, table: Any, name: str) -> Any:
-    """A column about which an engine of the caller's knows nothing but the row at hand.
+    """A column, NaN as missing, about which an engine of the caller's knows nothing but the row at hand.
 
     From the statistics of a Parquet file DuckDB takes comparisons to be decided, wrongly for NaN: the cell of such a row would
     depend on the other rows. An engine of our own does without these statistics.
     """
     column = table[name]
+    if source.columns[name] != "float":
+        return column
     owned = source.positioned is not None
-    return column if owned or source.columns[name] != "float" else column.cast("string").cast(column.type())
+    return nan_is_missing(column if owned else column.cast("string").cast(column.type()))
+
+
+def nan_is_missing(column: Any) -> Any:
+    """A column of floats without NaN, which DuckDB takes for the largest number; any other column as it is."""
+    return column.isnan().ifelse(None, column) if column.type().is_floating() else column
 
 
 def _number(digest: Any, start: int) -> Any:

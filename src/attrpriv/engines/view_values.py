@@ -13,9 +13,9 @@ from functools import reduce
 from typing import Any
 
 from attrpriv.engines.conditions import holds
-from attrpriv.engines.view import cell_number
+from attrpriv.engines.view import cell_number, nan_is_missing
 from attrpriv.queries.arithmetic import Arithmetic
-from attrpriv.queries.conditions import Condition, parse_condition
+from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 NO_GROUP = (
@@ -80,7 +80,12 @@ def _ones(table: Any) -> Any:
 
 
 def _kept_by_filter(table: Any, query: Query) -> Any:
-    return cell_number(table).notnull() if query.where is None else holds(table, parse_condition(query.where))
+    return cell_number(table).notnull() if query.where is None else _holds(table, parse_condition(query.where))
+
+
+def _holds(table: Any, condition: Condition) -> Any:
+    """Whether a row satisfies the condition; NaN, which DuckDB takes for the largest number, is a missing entry."""
+    return holds({name: nan_is_missing(table[name]) for name in columns_of(condition)}, condition)
 
 
 def _group_number(table: Any, groups: Sequence[Group] | None) -> Any:
@@ -89,7 +94,7 @@ def _group_number(table: Any, groups: Sequence[Group] | None) -> Any:
 
     if groups is None:  # a constant would be no column of the table, to group by
         return ibis.ifelse(cell_number(table).notnull(), UNGROUPED, _NOWHERE).cast("int32")
-    named = [(holds(table, one.condition), k) for k, one in enumerate(groups) if one.condition is not None]
+    named = [(_holds(table, one.condition), k) for k, one in enumerate(groups) if one.condition is not None]
     rest = next((k for k, one in enumerate(groups) if one.condition is None), _NOWHERE)
     named = named or [(cell_number(table).isnull(), rest)]
     return ibis.cases(*named, else_=rest).cast("int32")
@@ -108,10 +113,7 @@ def exact_float(number: float) -> Any:
 
 def _filled(table: Any, name: str, missing: Mapping[str, float]) -> Any:
     """The column as a float; a missing entry, NaN too, takes the policy's value or stays missing."""
-    import ibis
-
-    value = table[name].cast("float64")
-    value = ibis.ifelse(value.isnan(), ibis.null("float64"), value)
+    value = nan_is_missing(table[name].cast("float64"))
     return value.fill_null(exact_float(missing[name])) if name in missing else value
 
 
