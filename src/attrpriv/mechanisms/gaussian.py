@@ -34,8 +34,9 @@ from attrpriv.mechanisms.gaussian_model_error import gaussian_model_error
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
-from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
-from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms, require_smooth_forms
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
+from attrpriv.mechanisms.recorded_smooth import require_smooth
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen, seen, seen_in
 from attrpriv.mechanisms.stacked import Past, conditioned, target
@@ -48,10 +49,24 @@ _SEQUENCE_MASK = 1.5
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
 # Beyond these, the squares and ratios below leave the range of floats.
 _LEAST, _MOST = 1e-30, 1e30
+_NO_PROOF = "the averages so far nearly determine one another, and rounding leaves no proof. Ask for fewer, or other ones."
+
+
+# The problem that was planned last, and its plan: `transport` compares with it, and with many secrets it takes seconds.
+_LAST: list[tuple[Problem, Plan]] = []
 
 
 def plan(problem: Problem) -> Plan:
     """The least Gaussian noise that hides every secret from everyone who holds a belief in Theta."""
+    for planned, made in tuple(_LAST):
+        if planned is problem:
+            return made
+    made = _planned(problem)
+    _LAST[:] = [(problem, made)]
+    return made
+
+
+def _planned(problem: Problem) -> Plan:
     theta = gaussians(problem)
     if any(gaussian.tolerance.shape is not None for gaussian in theta):
         raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
@@ -89,9 +104,7 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     new, evidence = _layout(problem, rows, past, theta, cases, sets, least, left, reach)
     if common_bits(new) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
-    layout = past.with_new(new)
-    smooth = require_smooth if columns_as_they_are else require_smooth_forms
-    smooth(problem, theta, dict(zip(problem.columns, layout.scales(), strict=True)))
+    require_smooth(problem, rows, theta, past.with_new(new).covariance(), problem.secrets)
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
     sizes = dict(zip(problem.columns, rows.sizes, strict=True))
@@ -129,9 +142,7 @@ def _require_holding(certificate: Certificate) -> None:
     with suppress(CertificateError):
         certificate.verify()
         return
-    raise Refusal(
-        "the averages so far nearly determine one another, and rounding leaves no proof. Ask for fewer, or other ones."
-    )
+    raise Refusal(_NO_PROOF)
 
 
 def _paid(
@@ -165,13 +176,15 @@ def _layout(
     sds = _sds(problem, rows, theta)[len(past.columns) :]
     floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
     asking = conditioned(past, cases, reach)
-    for aim in _AIMS:
-        layout = design(asking, own, sds, aim * reach).at_least(floor)
-        evidence = _evidence(problem, past, cases, sets, past.with_new(layout), left)
-        if evidence.distance() <= reach:
-            return layout, evidence
-    layout = apart(asking, own, reach).at_least(floor)
-    return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
+    with suppress(CertificateError):
+        for aim in _AIMS:
+            layout = design(asking, own, sds, aim * reach).at_least(floor)
+            evidence = _evidence(problem, past, cases, sets, past.with_new(layout), left)
+            if evidence.distance() <= reach:
+                return layout, evidence
+        layout = apart(asking, own, reach).at_least(floor)
+        return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
+    raise Refusal(_NO_PROOF)
 
 
 def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.errors import CertificateError
-from attrpriv.framework import Problem
+from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, Guarantee, TransportEvidence
 from attrpriv.mechanisms import gaussian
 from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
@@ -25,14 +25,16 @@ from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
-from attrpriv.mechanisms.recorded import Recorded, masks, recorded, require_smooth
-from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms, require_smooth_forms
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
+from attrpriv.mechanisms.recorded_smooth import require_smooth
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.subset import Rows, grouped, subset_lines
 from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, told_over
 from attrpriv.mechanisms.transport_ways import Way, best_way
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.queries.query import quoted
 
 REFERENCE = "docs/theory/transport.md"
 AUTO_GROUPS = 64
@@ -109,6 +111,12 @@ def _masked_reads(problem: Problem) -> tuple[str, ...]:
     return tuple(next(iter(one)) for one in statistics) if len(statistics) > 1 else ()
 
 
+def read_jointly(problem: Problem) -> tuple[Secret, ...]:
+    """All statistics that are read as one secret, where they are several: given all of them less is left than given each."""
+    texts = tuple(f"mean({quoted(column)})" for column in _masked_reads(problem))
+    return (Secret(texts, within=1.0),) if texts else ()
+
+
 def _plain(problem: Problem) -> Plan | None:
     try:
         return gaussian.plan(problem)
@@ -146,8 +154,7 @@ def _assembled(
     )
     if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
         raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")
-    smooth = require_smooth_forms if any(rows.wheres) else require_smooth
-    smooth(problem, theta, dict(zip(problem.columns, way.layout.scales(), strict=True)))
+    require_smooth(problem, rows, theta, way.layout.covariance(), (*problem.secrets, *read_jointly(problem)))
     gap = max(scale - least[c] for scale, c in zip(way.layout.scales(), problem.columns, strict=True))
     certificate = Certificate(
         epsilon=problem.epsilon,

@@ -41,6 +41,14 @@ class Design:
         rows = self.factor or ((),) * len(self.independent)
         return tuple(math.hypot(own, *row) for own, row in zip(self.independent, rows, strict=True))
 
+    def covariance(self) -> Matrix:
+        """Of all the noise."""
+        import numpy as np
+
+        own = np.diag(np.array(self.independent, dtype=np.float64) ** 2)
+        factor = np.array(self.factor, dtype=np.float64)
+        return own + factor @ factor.T if self.factor else own
+
 
 def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
     """The noise that keeps every case within the distance mu."""

@@ -10,7 +10,8 @@ away, whatever the normal law says. Every average therefore gets at least the no
 Where h is not declared, the plan says up to which spacing its own noise covers.
 
 A column that is asked for and also part of a hidden combination has a coarser lattice: given n mean(a - 10 b) the sum of whole
-a's is known up to multiples of 10. `left_spacing` is the spacing that is left then, and what is masked.
+a's is known up to multiples of 10. `left_spacing` is the spacing that is left then, and what is masked. Rounding of a sensitive
+column that averages follow closely is a matter of all of them together (`recorded_smooth`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.vector_box import VectorBox, vector_box
+from attrpriv.assumptions.vector_box import vector_box
 from attrpriv.assumptions.worst_case import least_joint_residual, least_residual
 from attrpriv.calibration.lattice import lattice_lambda, mask_scale
 from attrpriv.framework import Problem, Secret
@@ -32,8 +33,6 @@ from attrpriv.mechanisms.seen import joint_share
 UNDECLARED = 1.5
 # Rounded normal rows at the edge of the conditions exceed delta by 10% at 12 rows, 4% at 25, 1% at 50, and not at 100.
 _LEAST_ROWS = 100
-# share^4/n up to one over this: below, rounding of a sensitive column moves a log density by .001 at most where it counts.
-SMOOTH = 1600
 
 
 @dataclass(frozen=True)
@@ -70,44 +69,6 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
     if not math.isfinite(charge):
         raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
     return Recorded(charge, spacing)
-
-
-def require_smooth(problem: Problem, theta: Sequence[Gaussian], scales: Mapping[str, float]) -> None:
-    """A refusal where rounding of a sensitive column shows in averages that are closely tied to it.
-
-    Given the recorded secret, what a row of the query column has left includes the slope times a rounding error: uniform, not
-    normal. Of n rows, its excess kurtosis is share^4/(120 n) with `share` in units of what is left, noise included. At a
-    correlation of .99 with a column of two spacings per sd it makes delta twelve times what normal rows would have (n = 100).
-    """
-    for gaussian in theta:
-        if gaussian.tolerance.shape is not None:
-            continue  # how far laws are from normal is stated
-        for secret in problem.secrets:
-            for form in secret.forms:
-                _require_smooth(problem, gaussian, secret, dict(form.coefficients), scales)
-
-
-def _require_smooth(
-    problem: Problem, gaussian: Gaussian, secret: Secret, coefficients: Mapping[str, float], scales: Mapping[str, float]
-) -> None:
-    box = vector_box(gaussian, problem.columns, coefficients)
-    spacings = {name: problem.spacing(name)[0] or 0.0 for name in coefficients}
-    for k, column in enumerate(problem.columns):
-        if box is not None and column not in coefficients:
-            size = math.fsum((coefficients[name] * h) ** 4 for name, h in spacings.items()) ** 0.25
-            one = VectorBox((box.slopes[k],), box.residual[k : k + 1, k : k + 1], box.spread)
-            rounding_shows(problem, column, secret, one, size, scales[column], problem.n)
-
-
-def rounding_shows(problem: Problem, key: str, secret: Secret, box: VectorBox, spacing: float, scale: float, rows: int) -> None:
-    """A refusal where an average of so many rows, with this box and noise, shows the rounding of a secret of this spacing."""
-    left = max(0.0, float(box.residual[0, 0])) * (1 - problem.known_rows) + rows * scale**2
-    size = (max(map(abs, box.slopes[0])) * spacing) ** 4
-    if size > left**2 * rows / SMOOTH:
-        raise Refusal(
-            f"{key}: is so closely tied to {secret.text}, whose values are recorded on a coarse spacing, that rounding "
-            f"shows in averages of {rows} rows. Use finer values, more rows, or a counts or groups assumption."
-        )
 
 
 def left_spacing(problem: Problem, column: str) -> tuple[float | None, bool]:

@@ -26,10 +26,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.assumptions.vector_box import combined_box, sd_of_form
+from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.calibration.lattice import lattice_lambda, mask_scale
 from attrpriv.framework import Problem
-from attrpriv.mechanisms.recorded import UNDECLARED, Recorded, require_fine, require_rows, rounding_shows, row_floors
+from attrpriv.mechanisms.recorded import UNDECLARED, Recorded, require_fine, require_rows, row_floors
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.subset import Rows
 from attrpriv.queries.query import quoted
@@ -186,24 +186,3 @@ def _spread(nested: Nested) -> float:
         if around != names[k]:
             steps[k, names.index(around)] = -1.0
     return float(np.linalg.norm(steps / np.sqrt([own for own, _ in nested.values()]), 2)) ** 2
-
-
-def require_smooth_forms(problem: Problem, theta: Sequence[Gaussian], scales: Mapping[str, float]) -> None:
-    """A refusal where rounding of a sensitive column shows in averages closely tied to it (`recorded.require_smooth`).
-
-    A sensitive column that is itself part of a combination is known exactly; only what the others follow it by counts.
-    """
-    rows = Rows.of(problem)
-    own = {column: _nested(problem, rows, column) for column in problem.read_columns}
-    asked = list(zip(problem.columns, problem.forms, problem.wheres, strict=True))
-    for gaussian in theta:
-        hidden = [(secret, form) for secret in problem.secrets for form in secret.forms]
-        for secret, statistic in hidden if gaussian.tolerance.shape is None else ():
-            weights = dict(statistic.coefficients)
-            spacing = math.fsum((c * (problem.spacing(name)[0] or 0.0)) ** 4 for name, c in weights.items()) ** 0.25
-            for key, form, where in asked:
-                rest = {column: weight for column, weight in form.items() if column not in weights}
-                box = combined_box(gaussian, [rest], weights) if rest else None
-                if box is not None:
-                    few = min(own[column][where][0] for column in form)
-                    rounding_shows(problem, key, secret, box, spacing, scales[key], few)

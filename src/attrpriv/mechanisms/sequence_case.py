@@ -16,14 +16,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import SequenceEvidence
-from attrpriv.guarantee.clamp import Rows
-from attrpriv.mechanisms.gaussian_transport import members
-from attrpriv.mechanisms.recorded import SMOOTH, Recorded, masks, recorded, require_smooth
+from attrpriv.framework import Problem
+from attrpriv.guarantee import SequenceEvidence, SequenceStep
+from attrpriv.guarantee.clamp import Rows as Credited
+from attrpriv.mechanisms.gaussian_transport import members, read_jointly
+from attrpriv.mechanisms.noise_design import Design
+from attrpriv.mechanisms.recorded import Recorded, masks, recorded
+from attrpriv.mechanisms.recorded_smooth import require_smooth
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.subset import Rows
 from attrpriv.mechanisms.transport_case import Coefficients, is_exact, statistics_of
-from attrpriv.queries.query import Query, quoted
+from attrpriv.queries.query import Query
 
 # Entries are rounded to floats; the diagonal gives way, by more than all entries of a row can be off.
 _ROUND_DOWN = 1 - Fraction(1, 10**12)
@@ -77,11 +80,11 @@ class Case:
         """Whether one law is assumed, with exactly stated slopes and sds."""
         return len(self.theta) == 1 and is_exact(self.theta[0]) and not self.whole.known_rows
 
-    def credited(self) -> Rows:
+    def credited(self) -> Credited:
         """What the averages surely vary by themselves, given all that is read; the earlier part as it was."""
         columns = self.whole.columns
         if not self.exact:
-            rows: Rows = ((0.0,) * len(columns),) * len(columns)
+            rows: Credited = ((0.0,) * len(columns),) * len(columns)
         else:
             rows = residual(self.theta[0], columns, self.statistics, self.whole.n)
         size = 0 if self.past is None else len(self.past.steps)
@@ -102,27 +105,18 @@ class Case:
         drawn = {} if self.past is None else {step.column: step.noise for step in self.past.steps}
         return recorded(self._jointly(), self.theta, {**least, **drawn})
 
-    def require_smooth(self, scales: Mapping[str, float], slopes: Sequence[Sequence[float]], credited: Rows) -> None:
-        """A refusal where rounding of the sensitive columns shows, also of all of them together."""
-        require_smooth(self.whole, self.theta, scales)
-        if len(self.statistics) == 1:
-            return
-        n, names = self.whole.n, [next(iter(one)) for one in self.statistics]
-        for k, column in enumerate(self.whole.columns):
-            left = n * (credited[k][k] + scales[column] ** 2)
-            size = sum((b * (self.whole.spacing(name)[0] or 0.0)) ** 4 for b, name in zip(slopes[k], names, strict=True))
-            if size > left**2 * n / SMOOTH:
-                raise Refusal(f"{column}: is so closely tied to {', '.join(names)} that their rounding shows in its average.")
+    def require_smooth(self, steps: Sequence[SequenceStep]) -> None:
+        """A refusal where rounding of the sensitive columns shows in all answers together, also given all that is read."""
+        noise = Design(tuple(step.noise for step in steps), ()).covariance()
+        hidden = (*self.whole.secrets, *read_jointly(self.whole))
+        require_smooth(self.whole, Rows.of(self.whole), self.theta, noise, hidden)
 
     def _jointly(self) -> Problem:
-        """The same with all statistics as one secret: given all of them less is left than given each."""
-        if len(self.statistics) == 1:
-            return self.whole
-        texts = tuple(f"mean({quoted(next(iter(one)))})" for one in self.statistics)
-        return self.whole.model_copy(update={"secrets": (Secret(texts, within=1.0),)})
+        """The same with all statistics as one secret."""
+        return self.whole.model_copy(update={"secrets": read_jointly(self.whole) or self.whole.secrets})
 
 
-def residual(member: Gaussian, columns: Sequence[str], statistics: Sequence[Coefficients], n: int) -> Rows:
+def residual(member: Gaussian, columns: Sequence[str], statistics: Sequence[Coefficients], n: int) -> Credited:
     """The covariance of averages given the averages that are read, entry by entry, from below."""
 
     def covariance(first: str, second: str) -> Fraction:

@@ -65,7 +65,7 @@ def plan(problem: Problem) -> Plan:
     ahead = _Steps(case, least, found, credited, left)
     steps = ahead.best(ahead.room(mu, problem.spend))
     evidence = ahead.evidence(steps)
-    case.require_smooth({step.column: step.noise for step in steps}, evidence.slopes, credited)
+    case.require_smooth(steps)
     return _assembled(problem, case, found, evidence, lattice, least, left)
 
 

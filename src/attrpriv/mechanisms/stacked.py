@@ -66,13 +66,7 @@ class Past:
         return len(self.factor[0]) if self.factor else 0
 
     def noise(self) -> Matrix:
-        import numpy as np
-
-        drawn = np.diag(np.array(self.independent, dtype=np.float64) ** 2)
-        if self.factor:
-            factor = np.array(self.factor, dtype=np.float64)
-            drawn = drawn + factor @ factor.T
-        return drawn
+        return Design(self.independent, self.factor).covariance()
 
     def together(self, problem: Problem) -> Problem:
         """The same problem with the earlier averages asked too."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 Coefficients = Mapping[str, float]
+Terms = tuple[tuple[str, float], ...]
 Vector = tuple[float, ...]
 # Slopes are rounded; in units of themselves.
 _ROUNDING = 1e-14
@@ -64,7 +65,7 @@ class Told:
 
 def statistics_of(problem: Problem) -> tuple[Coefficients, ...]:
     """The distinct statistics behind the secrets; a multiple of one is no other."""
-    found: dict[tuple[tuple[str, float], ...], Coefficients] = {}
+    found: dict[Terms, Coefficients] = {}
     for secret in problem.secrets:
         for form in secret.forms:
             terms = dict(sorted(form.coefficients))
@@ -157,8 +158,8 @@ def _box(member: Gaussian, columns: Sequence[str], statistic: Coefficients) -> V
     return box
 
 
-@lru_cache(maxsize=32)
-def _boxed(member: Gaussian, columns: tuple[str, ...], statistic: tuple[tuple[str, float], ...]) -> VectorBox | None:
+@lru_cache(maxsize=256)
+def _boxed(member: Gaussian, columns: tuple[str, ...], statistic: Terms) -> VectorBox | None:
     """A plan asks for the same few boxes again and again, and with many columns each takes a while."""
     return vector_box(member, columns, dict(statistic))
 
@@ -178,17 +179,25 @@ def _check(
     if len(secret.forms) > 1:
         return _joint_check(problem, index, member, secret, statistics, off, rows)
     gap = _gap(problem, member, secret)
-    own, reads = [], []
-    for column, (low, high) in zip(problem.columns, _box(member, problem.columns, secret.coefficients).slopes, strict=True):
-        itself, most = {column} == set(secret.coefficients), max(abs(low), abs(high))
+    hidden, own = secret.coefficients, []
+    for column, (low, high) in zip(problem.columns, _box(member, problem.columns, hidden).slopes, strict=True):
+        itself, most = {column} == set(hidden), max(abs(low), abs(high))
         extra = _ROUNDING * most + (0.0 if itself else (off + problem.known_rows) * most)
         own.append(((low + high) / 2 * gap, ((high - low) / 2 + extra) * gap))
-    for one in statistics:
-        low, high = _kappa(member, one, secret.coefficients)
+    reads = _moved(member, tuple(tuple(one.items()) for one in statistics), tuple(hidden.items()), gap)
+    middle, widths = zip(*own, strict=True)
+    return TransportCheck(secret=secret.text, theta=index, reads=reads, own=middle, own_off=widths, credited=rows)
+
+
+@lru_cache(maxsize=256)
+def _moved(member: Gaussian, statistics: tuple[Terms, ...], hidden: Terms, gap: float) -> tuple[MovedRead, ...]:
+    """How the statistics move with a hidden one; the same however far off the slopes of the averages are."""
+    reads = []
+    for one in map(dict, statistics):
+        low, high = _kappa(member, one, dict(hidden))
         width = (high - low) / 2 + (_ROUNDING * max(abs(low), abs(high)) if high > low else 0.0)
         reads.append(MovedRead(coefficients=one, by=(low + high) / 2 * gap, off=width * gap))
-    middle, widths = zip(*own, strict=True)
-    return TransportCheck(secret=secret.text, theta=index, reads=tuple(reads), own=middle, own_off=widths, credited=rows)
+    return tuple(reads)
 
 
 def _joint_check(

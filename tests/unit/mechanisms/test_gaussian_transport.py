@@ -24,7 +24,7 @@ from attrpriv.calibration import gaussian_mu
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee import Certificate, Clamp, GaussianEvidence, Read, TransportEvidence
-from attrpriv.mechanisms import Plan, gaussian, gaussian_transport, plan
+from attrpriv.mechanisms import Plan, gaussian, gaussian_transport, plan, rank
 from attrpriv.mechanisms.clamp import clamped, kept
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.transport_case import told
@@ -726,3 +726,20 @@ def test_the_predicted_error_is_the_simulated_one(name: str) -> None:
         assert math.sqrt(np.mean(off**2)) == pytest.approx(error.rmse, rel=0.02)
         assert np.mean(np.abs(off)) == pytest.approx(error.mean_absolute, rel=0.02)
         assert np.quantile(np.abs(off), 0.95) == pytest.approx(error.alpha95, rel=0.02)
+
+
+def test_the_plan_to_compare_with_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And only for the very same problem: another one, be it equal, is planned again, to the same numbers."""
+    asked: list[Problem] = []
+    planned = gaussian._planned
+
+    def counted(problem: Problem) -> Plan:
+        asked.append(problem)
+        return planned(problem)
+
+    monkeypatch.setattr(gaussian, "_planned", counted)
+    first, second = school("weight", "height"), school("weight", "height")
+    one, other = rank(first), rank(second)
+    assert [first is asked[0], second is asked[1], len(asked)] == [True, True, 2]
+    assert one.plans == other.plans
+    assert gaussian.plan(school("height")) != gaussian.plan(first)

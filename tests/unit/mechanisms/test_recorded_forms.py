@@ -224,6 +224,16 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {"types": {**TYPES, "2 * weight": "integer"}},
         "is a combination of columns, and the name of a column too",
     ),
+    "a column beside a combination of its name": (
+        'avg(2*weight + height), avg("height + 2 * weight")',
+        {},
+        "is an average of other columns or rows, and the name of a column too",
+    ),
+    "the other way round": (
+        'avg("height + 2 * weight"), avg(2*weight + height)',
+        {},
+        "is an average of other columns or rows, and the name of a column too",
+    ),
 }
 
 

@@ -23,7 +23,9 @@ from attrpriv.calibration import gaussian_mu
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import GaussianEvidence
 from attrpriv.mechanisms import gaussian, stacked
+from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen
+from attrpriv.queries.sql import parse_queries
 from tests.property import twin
 from tests.unit.mechanisms.test_joint import RHO, SDS
 
@@ -340,3 +342,29 @@ def test_adaptively_chosen_queries() -> None:
         assert twin.separation(asked(columns, **base), moments, secret, noise) <= MU
         rng = np.random.default_rng(abs(hash(plans[-1].answers([Fraction(1)])[0])) % 2**32)
     assert evidence_of(plans[-1]).spent(EPSILON, DELTA) == pytest.approx(1 - 0.95**40, abs=0.02)
+
+
+@pytest.mark.parametrize("near", [4.6e-9, 9.6e-13])
+def test_an_average_that_earlier_ones_determine_is_refused_not_a_failure(near: float) -> None:
+    """x and y are nearly equal; floats have no digits for a proof about x - y beside both."""
+    law = ap.Gaussian(
+        sd=dict.fromkeys("xyg", 1.0), correlation={("x", "g"): 0.1, ("y", "g"): 0.1, ("x", "y"): 1 - near}, tolerance=0
+    )
+    step, earlier = math.sqrt(near) * 1e-3, None
+    for text in ("avg(x)", "avg(y)", "avg(x - y)"):
+        problem = ap.Problem(
+            queries=parse_queries(text),
+            secrets=(ap.Secret("mean(g)", within=2e-4),),
+            epsilon=1.0,
+            delta=1e-6,
+            n=1_000,
+            theta=(law,),
+            resolution={"x": step, "y": step, "g": 1e-6},
+            spend=0.5,
+            earlier=earlier,
+        )
+        if text == "avg(x - y)":
+            with pytest.raises(Refusal, match="nearly determine one another"):
+                gaussian.plan(problem)
+        else:
+            earlier = gaussian.plan(problem).certificate.evidence
