@@ -36,21 +36,27 @@ FAILED = (
 
 # What the entries of a plan hold once for all queries.
 _SHARED = ("guarantee", "certificate", "model_error")
+# What details hold beside the plan.
+_ASIDE = ("types", "policy")
 # What an answer may say, and nothing else; and what it may say of each group.
 _ANSWERS = ({"query", "value", "interval"}, {"query", "groups"})
 _GROUP, _INTERVAL = {"group", "value", "interval"}, {"level", "low", "high"}
 
 
-def details_of(plan: Plan, types: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """What a plan's entries leave out, so that the release can be rebuilt, and planned again, from the ledger alone."""
+def details_of(plan: Plan, types: Mapping[str, str] | None = None, policy: Policy | None = None) -> dict[str, Any]:
+    """What a plan's entries leave out, so that the release can be rebuilt, and planned again, from the ledger alone.
+
+    A ledger sorts the keys of the policy that it states; `policy` is its text in the order in which it was planned.
+    """
     details = {key: value for key, value in plan.to_json().items() if key not in _SHARED}
-    return {**details, "types": dict(types or {})}
+    text = None if policy is None else json.dumps(policy.stated)
+    return {**details, "types": dict(types or {}), "policy": text}
 
 
 def recorded_plan(entry: Entry) -> Plan:
     """The plan of a recorded release, as it was."""
     with suppress(AttrprivError, KeyError, IndexError, TypeError):
-        kept = {key: value for key, value in entry.details.items() if key != "types"}
+        kept = {key: value for key, value in entry.details.items() if key not in _ASIDE}
         return Plan.from_json({**kept, **{key: entry.plan[0][key] for key in _SHARED}})
     raise RefusedError(f"entry {entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
 
@@ -86,7 +92,7 @@ def read_document(path: Path) -> tuple[Entry, ...]:
     with suppress(ChainError, TypeError, ValueError, RecursionError):
         entries = tuple(entry_of(row_of(Entry(**one))) for one in told["entries"])
         require_chain(entries)
-        if document(entries) == {"budget": budget(entries), **told}:  # earlier versions printed no budget
+        if document(entries) == told:
             return entries
     raise RefusedError(f"{name}: must be as attrpriv printed it. Got one that was changed. Print it again from the ledger.")
 
@@ -106,8 +112,8 @@ class Rechecked:
 def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
     """Prove everything recorded once more, with no data: each certificate, what it covers, and the rule for all entries.
 
-    Releases that may follow one another are also planned again from the policy that the record states. `CertificateError` names
-    the first entry that is not proved.
+    Each release is also planned again from the policy that the record states. `CertificateError` names the first entry that is
+    not proved.
     """
     proved: set[str] = set()
     answered: set[str] = set()
@@ -125,14 +131,14 @@ def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
             continue
         except AttrprivError as error:
             failure = error
-        except (KeyError, IndexError, TypeError, AttributeError):
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
             failure = CertificateError("must hold its plan and certificate. Got something else.")
         raise CertificateError(f"{name}: entry {entry.number}: {failure}")
     return Rechecked(len(proved), sum(entry.kind == "release" for entry in entries), compared)
 
 
 def _asked(entry: Entry) -> list[str]:
-    return [one["query"] for one in entry.plan] if entry.kind in SPENDS and entry.details is not None else []
+    return [one["query"] for one in entry.plan] if entry.kind in SPENDS else []
 
 
 def _public_answers(plan: Plan) -> list[float]:
@@ -146,13 +152,20 @@ def _public_answers(plan: Plan) -> list[float]:
 def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
     """A release must have what the policy in force asks for, planned again on top of everything before it."""
     stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
-    if entry.kind != "release" or stated is None:
-        return False  # a view, or a version that did not keep its policy
-    types.update(entry.details["types"])
+    if entry.kind not in SPENDS:
+        return False  # a view, or an answer from it
+    told = entry.details["types"]
+    if any(types.get(name, kind) != kind for name, kind in told.items()):
+        raise CertificateError("types: must be those of the entries before. Got another type of a column.")
+    types.update(told)
     earlier = None if before.certificate is None else before.certificate.evidence
     plan = recorded_plan(entry)
-    _require_public(entry, plan)
-    return require_asked_for(plan, _policy(canonical_json(stated)), types, earlier)
+    text = entry.details["policy"] or canonical_json(stated)
+    _require(json.loads(text) == stated)
+    require_asked_for(plan, _policy(text), types, earlier)
+    if entry.kind == "release":
+        _require_public(entry, plan)
+    return entry.kind == "release"
 
 
 def _require_public(entry: Entry, plan: Plan) -> None:
@@ -185,11 +198,11 @@ def _prove(entry: Entry, proved: set[str]) -> None:
     promised = [(one["epsilon"], one["delta"], one["policy_digest"]) for one in entry.plan]
     _require(promised == [(told["epsilon"], told["delta"], entry.policy_digest) for told in stated])
     _require(entry.kind == "failure" or [one["query"] for one in entry.plan] == [one["query"] for one in entry.answers])
-    if entry.kind in SPENDS and entry.details is not None:
+    if entry.kind in SPENDS:
         plan = recorded_plan(entry)
         plan.verify()
         made = json.loads(canonical_json(plan.entries(chosen=True)))
-        _require(len(made) == len(entry.plan) and all(_agree(one, told) for one, told in zip(made, entry.plan, strict=True)))
+        _require(made == entry.plan)
         for query, told in zip(plan.queries, entry.answers, strict=False):  # a failure has none
             _require(_is_answer(plan, query, told))
 
@@ -215,11 +228,6 @@ def _is_interval(told: object) -> bool:
 
 def _is_number(told: object) -> bool:
     return type(told) in (int, float) and math.isfinite(told)  # type: ignore[arg-type]
-
-
-def _agree(made: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    """Whether the plan says what its entry says; an earlier version may have said less."""
-    return set(told) <= set(made) and all(made[key] == value for key, value in told.items())
 
 
 def _covers_view(entry: Entry) -> bool:

@@ -182,7 +182,7 @@ def test_a_record_with_another_number_of_rows_is_found(tmp_path: Path) -> None:
         else:
             plan[0]["parameters"]["groups"]["north"]["where"] = change["where"]
         forged = Entry(**{**vars(entry), "details": details, "plan": plan})
-        with pytest.raises(CertificateError, match=r"over the rows that its policy says|must be what its policy plans"):
+        with pytest.raises(CertificateError, match=r"columns\[0\]\.(rows|where): must be .*, as the policy plans it"):
             recheck("record", [forged])
 
 

@@ -99,7 +99,7 @@ def test_less_noise_than_the_simulation_asks_for_is_found_when_it_is_made_again(
         for check in told.get("evidence", {}).get("checks", ()):
             check |= {"gap": check["gap"] / 4, "spread": check["spread"] / 8}
     forged = Entry(**{**vars(entry), **halved})
-    with pytest.raises(CertificateError, match="must have the noise that its policy asks for"):
+    with pytest.raises(CertificateError, match=r"columns\[0\]\.noise\.scale: must be .*, as the policy plans it"):
         recheck("record", [forged])
 
 

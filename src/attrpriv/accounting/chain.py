@@ -3,8 +3,7 @@
     digest = SHA-256 of the canonical JSON of all other fields, without `details` and `account` where they are null
     previous = the digest of the entry before, 64 zeros for the first one
 
-What must never change: the digest of an entry that was written. Both optional fields are left out where they are null, so
-entries of the first version, which had neither, keep theirs.
+What must never change: the digest of an entry that was written.
 
 A row is an entry as a database keeps it: JSON values as their canonical text. The text that was hashed can be put together from
 those columns as they are, so a row is checked without being parsed. That loses nothing: an object is split into its members in

@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attrpriv.accounting.chain import SPENDS, Entry, Kind
+from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
 from attrpriv.errors import CertificateError, RefusedError
@@ -56,8 +56,8 @@ class Standing:
             return cls()
         if head.kind in ("view", "answer"):
             return cls(view=True)
-        if head.account is None:  # a version that allowed one release and stated no policy
-            return cls(joint=1, n=head.plan[0]["n"], individuals=_rows_of(certificate_of(head)))
+        if not isinstance(head.account, Mapping):
+            raise CertificateError(f"entry {head.number} must have its account. Got none.")
         return cls(**{key: value for key, value in head.account.items() if key != "stated"})
 
     def to_json(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def require_same_table(name: str, standing: Standing, table: str | None, n: int)
 
 @dataclass(frozen=True)
 class Known:
-    """A standing with what it points to. `stated` is the policy in force, as JSON: None where no version kept it."""
+    """A standing with what it points to. `stated` is the policy in force, as JSON: None where nothing was released."""
 
     standing: Standing
     certificate: Certificate | None = None
@@ -88,16 +88,16 @@ class Known:
     def of(cls, history: History) -> Known:
         standing = Standing.of(history)
         joint = None if standing.joint is None else history.entry(standing.joint)
-        holder = joint if standing.policy is None else history.entry(standing.policy)
+        holder = None if standing.policy is None else history.entry(standing.policy)
         return cls(
             standing,
             None if joint is None else certificate_of(joint),
-            None if standing.policy is None or holder is None else stated_by(holder),
+            None if holder is None else stated_by(holder),
             None if holder is None else holder.policy_digest,
         )
 
     def left(self, epsilon: float, delta: float) -> float:
-        """The share of the budget of the policy in force that nobody has used; of this one where none was kept."""
+        """The share of the budget of the policy in force that nobody has used; of this one where none is."""
         if self.stated is not None:
             epsilon, delta = self.stated["epsilon"], self.stated["delta"]
         if self.standing.view:
@@ -161,7 +161,7 @@ class Candidate:
         require_same_table(name, known.standing, self.table, self.n)
         after = self._joined(name, history, known, self._under_policy(name, history, known))
         account = after.to_json()
-        return account if after.policy != len(history) + 1 else {**account, "stated": dict(self.stated or {})}
+        return account if self.policy_digest == known.policy_digest else {**account, "stated": dict(self.stated or {})}
 
     @property
     def _reads(self) -> bool:
@@ -171,17 +171,16 @@ class Candidate:
         """The standing under this candidate's policy. One that differs is stated here, and must be tighter.
 
         It comes with a certificate for everything so far under it: a policy is never in force without that. A public constant
-        has none, and leaves the policy as it is.
+        has none: its policy is stated, so that its value can be checked, and the one in force stays.
         """
         here = replace(known.standing, n=known.standing.n or self.n, table=known.standing.table or self.table)
-        same = self.policy_digest == known.policy_digest
-        if (same and known.stated is not None) or (len(history) and not self._reads):
+        if self.policy_digest == known.policy_digest:
             return here
         if digest_of(self.stated or {}) != self.policy_digest:
             raise CertificateError("must state the policy of its digest. Got another.")
-        if known.certificate is not None and not same:
-            if known.stated is None:
-                raise RefusedError(f"{name}: was written by a version that did not keep its policy, which must stay the same.")
+        if len(history) and not self._reads:
+            return here
+        if known.certificate is not None and known.stated is not None:
             require_tighter(name, Policy.from_json(known.stated), Policy.from_json(self.stated or {}))
         return replace(here, policy=len(history) + 1)
 
@@ -200,8 +199,8 @@ class Candidate:
             )
         rows = _rows_of(certificate)
         single = (policy or {}).get("individuals", "none")
-        uncovered = known.certificate is not None and certificate.individuals is None
-        if single != "none" and (uncovered or not after.individuals + rows <= _epsilon(single) * _ROUNDED):
+        kept = certificate.individuals is not None and after.individuals + rows <= _epsilon(single) * _ROUNDED
+        if single != "none" and not kept:
             raise RefusedError(f"{name}: individuals: single persons were promised more than is left for this release.")
         return replace(after, joint=len(history) + 1, individuals=after.individuals + rows)
 
@@ -217,8 +216,6 @@ def _epsilon(individuals: Any) -> float:
 
 def _require_promised(certificate: Certificate, policy: Mapping[str, Any]) -> None:
     """No more than the policy's budget; a fitted assumption's risk may come on top where the policy accepts it."""
-    if not policy:
-        return  # a version that did not keep it
     small = certificate.delta <= policy["delta"] or policy["accept_fit_risk"]
     if not (certificate.epsilon <= policy["epsilon"] and small):
         raise CertificateError("must promise what the policy asks for. Got less.")
@@ -240,6 +237,4 @@ def decide_again(name: str, entry: Entry, history: History) -> Any:
     """The account that this entry must have had."""
     if entry.kind in ("view", "answer"):
         return require_view(name, entry.kind, history)
-    if entry.account is None and entry.kind in SPENDS and not len(history):
-        return None  # the one release of an earlier version
     return Candidate.of(entry, history).rule(name)(history)

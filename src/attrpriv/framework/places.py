@@ -49,6 +49,13 @@ def is_remote(place: str | Path) -> bool:
     return is_url(place) or (isinstance(place, str) and place.startswith("spark:"))
 
 
+def resolved(place: str | Path) -> str | Path:
+    """The file that a link leads to, so that a table has one ledger under all its names; other places as they are."""
+    if is_remote(place) or os.path.realpath(place) == os.path.abspath(place):
+        return place
+    return Path(os.path.realpath(place))
+
+
 def table_name(place: str | Path) -> str:
     """The name of a table, without its place: what its ledger in a database is called.
 
@@ -66,15 +73,16 @@ def table_name(place: str | Path) -> str:
 def declared_name(place: str | Path, ledger: str | Path | None = None) -> str:
     """The table as its ledger knows it: a file's path from the ledger's folder on; elsewhere the whole place, without any user.
 
-    Two files of one name in different folders are two tables. Of a ledger in a database a file has its name alone.
+    Two files of one name in different folders are two tables; a link is the file that it leads to. Of a ledger in a database a
+    file has its name alone.
 
     >>> declared_name("a/2024/visits.csv", "a/x.ledger"), declared_name("postgresql://ann@db/school?table=students")
     ('2024/visits.csv', 'postgresql://db/school?table=students')
     """
     if not is_remote(place):
         if ledger is None or is_url(ledger):
-            return Path(place).name
-        return Path(os.path.relpath(place, Path(os.path.abspath(ledger)).parent)).as_posix()
+            return Path(os.path.realpath(place)).name
+        return Path(os.path.relpath(os.path.realpath(place), Path(os.path.realpath(ledger)).parent)).as_posix()
     scheme, found, rest = str(place).partition("://")
     return str(place) if not found else f"{scheme}://{rest.rpartition('@')[2]}"
 
@@ -84,9 +92,22 @@ def ledger_beside(place: str | Path, folder: Path | None = None) -> Path:
 
     >>> ledger_beside("a/students.parquet").as_posix(), ledger_beside("spark:school.students", Path("b")).as_posix()
     ('a/students.ledger', 'b/students.ledger')
-    >>> ledger_beside("a/visits-*.parquet").as_posix()
-    'a/visits-_.ledger'
+    >>> ledger_beside("a/visits-*.parquet").as_posix(), ledger_beside("visits/*.csv", Path("b")).as_posix()
+    ('a/visits-all.ledger', 'b/visits-all.ledger')
     """
-    name = (table_name(place) if is_remote(place) else Path(place).name) or "table"
+    name = (table_name(place) if is_remote(place) else _of_files(Path(place))) or "table"
     beside = Path() if is_remote(place) else Path(place).parent
     return ((beside if folder is None else folder) / re.sub(r"[*?\[\]/\\\0]", "_", name)).with_suffix(".ledger")
+
+
+def _of_files(path: Path) -> str:
+    """A file's name; of a pattern, `all` where its stars are, after the folder's name if there is nothing else in it.
+
+    >>> [_of_files(Path(text)) for text in ("a/x.csv", "*.parquet", "a/**/*.parquet", "../*.csv", "visits*2024.csv")]
+    ['x.csv', 'all.parquet', 'a-all.parquet', 'all.csv', 'visits-all-2024.csv']
+    """
+    if "*" not in path.name:
+        return path.name
+    stem = re.sub(r"[-_. ]*\*+[-_. ]*", "-all-", path.stem).strip("-")
+    folders = [part for part in path.parts[:-1] if re.search(r"\w", part) and "*" not in part] if stem == "all" else []
+    return "-".join([*folders[-1:], stem]) + path.suffix

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +20,7 @@ from attrpriv.guarantee import Certificate, ConstantEvidence
 from attrpriv.queries.sql import parse_queries
 from attrpriv.record import details_of, recheck
 from tests.end_to_end.race import question, town
-from tests.unit.session.sequences import ROWS, made, session
+from tests.unit.session.sequences import ROWS, made
 
 POLICY = made()
 
@@ -278,7 +274,7 @@ TAMPERED: dict[str, tuple[int, dict[int, Callable[[dict[str, Any]], object]]]] =
     "an account of another table": (2, {2: lambda told: told["account"].update(table="dogs")}),
     "an account with another policy": (1, {1: lambda told: told["account"]["stated"].update(epsilon=9.0)}),
     "no account": (2, {2: lambda told: told.update(account=None)}),
-    "no account at all": (2, {1: lambda told: told.update(account=None), 2: lambda told: told.update(account=None)}),
+    "no account at all": (1, {1: lambda told: told.update(account=None), 2: lambda told: told.update(account=None)}),
     "another policy's digest": (2, {2: lambda told: told.update(policy_digest="ab" * 32)}),
     "a larger promise": (2, {2: lambda told: told["plan"][0]["certificate"].update(epsilon=2.0)}),
     "another kind": (2, {2: lambda told: told.update(kind="answer")}),
@@ -306,93 +302,6 @@ def test_deciding_again_is_deciding(ledger: Ledger) -> None:
     entries = entries_of(ledger)
     for k, entry in enumerate(entries):
         assert decide_again("x", entry, Replayed(entries, k)) == entry.account
-
-
-# ----------------------------------------------------------------------------------------------------- earlier versions
-
-
-def as_version(path: Path, version: int, entry: Entry) -> None:
-    """A ledger as version 1 or 2 wrote it, with one release: no account, no policy, no index of queries."""
-    said = {key: value for key, value in entry.to_json().items() if key not in ("digest", "account")}
-    if version == 1:
-        said.pop("details")
-    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
-    columns = (
-        "number INTEGER PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, policy_digest TEXT NOT NULL, plan TEXT NOT NULL"
-    )
-    columns += ", answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL"
-    columns += "" if version == 1 else ", details TEXT, account TEXT, question TEXT"
-    names = ["number", "kind", "time", "policy_digest", "plan", "answers", "previous"]
-    values = [
-        json.dumps(said[n], sort_keys=True, separators=(",", ":")) if n in ("plan", "answers") else said[n] for n in names
-    ]
-    values.append(hashlib.sha256(text.encode()).hexdigest())
-    if version == 2:
-        values += [json.dumps(said["details"], sort_keys=True, separators=(",", ":")), None, entry.question]
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute("CREATE TABLE secret_state (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-        connection.execute(f"CREATE TABLE entries ({columns})")
-        connection.execute(f"INSERT INTO meta VALUES ('format', 'attrpriv ledger'), ('schema_version', '{version}')")
-        connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(values))})", values)
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_ledger_of_an_earlier_version(version: int, tmp_path: Path) -> None:
-    """Read as it is; its answer is told where it can be; continued with a proof for both, and the policy stated then."""
-    with session(tmp_path / "new.ledger") as opened:
-        released = opened.release("avg(weight)", "gaussian", spend=0.3)
-    old = tmp_path / "old.ledger"
-    as_version(old, version, released.entry)
-    before = old.read_bytes()
-    with session(old) as opened:
-        assert len(opened.recorded()) == 1
-        recheck("record", opened.recorded())
-        if version == 2:
-            assert opened.release("avg(weight)").value == released.value
-        else:
-            with pytest.raises(RefusedError, match="weight: was released before"):
-                opened.release("avg(weight)", "gaussian")
-        assert opened.left == pytest.approx(0.7, abs=2e-3)
-        assert old.read_bytes() == before
-    with session(old, made(epsilon=0.9)) as opened, pytest.raises(RefusedError, match="did not keep its policy"):
-        opened.release("avg(height)", "gaussian", spend=0.5)
-    assert old.read_bytes() == before
-    with session(old) as opened:
-        second = opened.release("avg(height)", "gaussian", spend=0.5)
-        assert second.entry.account["policy"] == 2
-        assert second.entry.account["stated"] == made().stated
-        assert second.plan.certificate.follows(released.plan.certificate)
-        assert opened.left == pytest.approx(0.35, abs=2e-3)
-        recheck("record", opened.recorded())
-        assert opened.release("avg(height)").value == second.value
-    with session(old, made(epsilon=0.9)) as opened:  # known from now on
-        opened.release("avg(sat)", "gaussian", spend=0.5)
-        recheck("record", opened.recorded())
-        assert [entry.kind for entry in opened.recorded()] == ["release"] * 3
-
-
-def test_row_level_epsilon_of_an_earlier_version_is_spent(tmp_path: Path) -> None:
-    rows_too(tmp_path)
-    with ap.Session(policy=tmp_path / "town.yaml", ledger=tmp_path / "new.ledger") as opened:
-        released = opened.release(question(1), spend=0.3)
-    told = released.entry.to_json()
-    told["plan"][0]["certificate"]["individuals"]["epsilon"] = 1.0  # all of it, as that version spent it
-    as_version(tmp_path / "old.ledger", 2, Entry(**told))
-    assert Ledger(tmp_path / "old.ledger").look(Standing.of).individuals == 1.0
-    with (
-        ap.Session(policy=tmp_path / "town.yaml", ledger=tmp_path / "old.ledger") as opened,
-        pytest.raises(RefusedError, match="nothing is left of the epsilon for single persons"),
-    ):
-        opened.release(question(2), spend=0.5)
-
-
-def test_an_old_ledger_whose_budget_was_spent_stays_spent(tmp_path: Path) -> None:
-    with session(tmp_path / "new.ledger") as opened:
-        released = opened.release("avg(weight)", "gaussian", spend=1)
-    as_version(tmp_path / "old.ledger", 2, released.entry)
-    with session(tmp_path / "old.ledger") as opened, pytest.raises(RefusedError, match="must have something left"):
-        opened.release("avg(height)", spend=0.5)
 
 
 def test_history_of_nothing() -> None:

@@ -148,19 +148,6 @@ def test_an_index_that_lies_is_found(place: Place) -> None:
     assert answering(place, "avg(x2)") is None
 
 
-def test_a_ledger_without_the_index_gets_it_with_its_next_entry(place: Place) -> None:
-    """As version 2 wrote it."""
-    first = place.ledger.commit(**release(0), allowed=nothing)
-    place.edit("DROP TABLE answered", "UPDATE meta SET value = '2' WHERE key = 'schema_version'")
-    assert answering(place, "avg(x0)") == first
-    assert answering(place, "avg(x1)") is None
-    assert place.ledger.entries() == (first,)
-    second = place.ledger.commit(**release(1), allowed=nothing)
-    assert (answering(place, "avg(x0)"), answering(place, "avg(x1)")) == (first, second)
-    assert place.ledger.entries() == (first, second)
-    place.edit("UPDATE answered SET number = number")  # it is there
-
-
 def test_other_tables_and_versions_are_refused(place: Place) -> None:
     place.ledger.commit(**release())
     place.edit("UPDATE meta SET value = '4' WHERE key = 'schema_version'")

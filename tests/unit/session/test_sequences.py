@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,11 @@ def test_a_plan_changes_nothing_and_reads_no_row(place: Path, monkeypatch: pytes
         before = place.read_bytes()
         monkeypatch.setattr("attrpriv.reading.scan", None)
         assert opened.plan("avg(height)").certificate.left(1.0, 1e-6) == pytest.approx(1 / 3, abs=2e-3)
-        assert "would spend 50% of that and leave" in str(opened.ledger_note("avg(height)", opened.plan("avg(height)")))
+        note = str(opened.ledger_note("avg(height)", opened.plan("avg(height)")))
+        left, may, uses, leaves = (float(number) for number in re.findall(r"([0-9.]+)%", note))
+        assert (left, may) == pytest.approx((100 * opened.left, 50 * opened.left), abs=0.1)
+        assert left == pytest.approx(uses + leaves, abs=1e-9), note  # all of them are shares of the whole
+        assert leaves == pytest.approx(100 / 3, abs=0.2)
         assert place.read_bytes() == before
 
 
@@ -273,12 +278,12 @@ def test_the_record_of_a_sequence_is_complete(place: Path, tmp_path: Path) -> No
     assert told["budget"] == {"epsilon": 1.0, "delta": 1e-6, "left": pytest.approx(1 / 3, abs=2e-3)}
     (tmp_path / "r.json").write_text(json.dumps(told))
     assert recheck("record", read_document(tmp_path / "r.json")).certificates == 2
-    without = {key: value for key, value in told.items() if key != "budget"}  # as an earlier version printed it
-    (tmp_path / "r.json").write_text(json.dumps(without))
     assert read_document(tmp_path / "r.json") == entries
-    (tmp_path / "r.json").write_text(json.dumps({**told, "budget": {**told["budget"], "left": 0.9}}))
-    with pytest.raises(ap.RefusedError, match="must be as attrpriv printed it"):
-        read_document(tmp_path / "r.json")
+    without = {key: value for key, value in told.items() if key != "budget"}
+    for changed in (without, {**told, "budget": {**told["budget"], "left": 0.9}}):
+        (tmp_path / "r.json").write_text(json.dumps(changed))
+        with pytest.raises(ap.RefusedError, match="must be as attrpriv printed it"):
+            read_document(tmp_path / "r.json")
     with pytest.raises(CertificateError, match=r"entry 1: .*no rule covers this release together"):
         recheck("record", (entries[0], entries[0]))
     with pytest.raises(CertificateError, match="entry 2: "):
