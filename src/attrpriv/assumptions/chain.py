@@ -18,7 +18,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from attrpriv.errors import UsageError
 from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite
+from attrpriv.framework.model import Finite, Single
+from attrpriv.framework.requirements import shown
 from attrpriv.laws.markov import MOST_STATES, MarkovChain
 
 Law = tuple[Finite, ...]
@@ -35,7 +36,7 @@ def _listed(depth: int, what: str) -> Any:
 
     def read(value: object) -> object:
         if _depth(value) not in (depth, depth + 1):
-            raise ValueError(f"must be {what}, or a list of such. Got {value!r}.")
+            raise ValueError(f"must be {what}, or a list of such. Got {shown(value)}.")
         return [value] if _depth(value) == depth else value
 
     return read
@@ -67,7 +68,7 @@ class Chain(Assumption):
 
     kind: Literal["chain"] = "chain"
     column: str = Field(description="the column whose entries, in the order of the rows, are the chain")
-    states: tuple[int | float | str, ...] = Field(
+    states: tuple[Annotated[int | float | str, Single], ...] = Field(
         min_length=2, max_length=MOST_STATES, description="all values of the column: numbers, or names"
     )
     initial: Laws = Field(description="the law of the first entry, in the order of states; or a list of such laws")

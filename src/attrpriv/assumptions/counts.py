@@ -115,7 +115,9 @@ class Counts(Assumption):
         if name == self.sensitive:
             raise ValueError(f"given.{name}: the sensitive column itself needs no probability; remove it.")
         if len(laws) < 2 or set(laws) != set(self.categories):
-            raise ValueError(f"given.{name}: must have two or more categories, the same for all. Got {', '.join(laws)}.")
+            raise ValueError(
+                f"given.{name}: must have two or more categories, the same for all. Got {', '.join(laws) or 'none'}."
+            )
         listed = {law.values if isinstance(law, ValueLaw) else None for law in laws.values()}
         if len(listed) > 1:
             raise ValueError(f"given.{name}: every category must list the same values.")

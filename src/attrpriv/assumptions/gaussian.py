@@ -18,14 +18,15 @@ worst case over the box is in `worst_case`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigenvalue
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+from attrpriv.framework.requirements import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,11 +98,16 @@ def _read_tolerance(value: object) -> object:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return Tolerance(correlation=0.0)
-    raise ValueError(f"must be a mapping such as {{mean: 0.01, sd: 0.02, slope: 0.05}}, or 0. Got {value!r}.")
+    raise ValueError(f"must be a mapping such as {{mean: 0.01, sd: 0.02, slope: 0.05}}, or 0. Got {shown(value)}.")
 
 
-def _is_name(name: object) -> TypeGuard[str]:
-    return isinstance(name, str) and name != "" and "~" not in name
+def _names(key: object) -> tuple[str, str] | None:
+    """The two columns that a key names; a wide table has tens of thousands of them."""
+    parts = key.split("~") if isinstance(key, str) else key if isinstance(key, tuple) else ()
+    first, second = parts if len(parts) == 2 else (None, None)
+    if not (isinstance(first, str) and isinstance(second, str) and first and second) or "~" in first or "~" in second:
+        return None
+    return first.strip(), second.strip()
 
 
 def _read_pairs(value: object) -> object:
@@ -110,13 +116,14 @@ def _read_pairs(value: object) -> object:
         return value
     pairs: dict[object, object] = {}
     for key, number in value.items():
-        names = key.split("~") if isinstance(key, str) else key if isinstance(key, tuple) else (key,)
-        if len(names) != 2 or not _is_name(names[0]) or not _is_name(names[1]):
+        names = _names(key)
+        if names is None:
             raise ValueError(f"keys must name two columns, as in weight~income. Got {key!r}.")
-        first, second = names[0].strip(), names[1].strip()
-        if f"{first}~{second}" in pairs or f"{second}~{first}" in pairs:
-            raise ValueError(f"must name each pair once. Got {first}~{second} twice.")
-        pairs[f"{first}~{second}"] = number
+        first, second = names
+        pair = f"{first}~{second}"
+        if pair in pairs or f"{second}~{first}" in pairs:
+            raise ValueError(f"must name each pair once. Got {pair} twice.")
+        pairs[pair] = number
     return pairs
 
 
@@ -176,7 +183,7 @@ class Gaussian(Assumption):
             raise ValueError("needs sd with correlation, or covariance with its variances as a~a; one of the two forms.")
         _require_columns("mean", self.mean, self.columns)
         pairs, name = (self.correlation or {}, "correlation") if self.sd is not None else (self.covariance or {}, "covariance")
-        _require_columns(name, {part: 0.0 for pair in pairs for part in pair.split("~")}, self.columns)
+        _require_columns(name, self._pairs.names, self.columns)
         parts = tuple(self._pairs.cliques(name, self.columns))
         _require_variances(name, pairs, self.columns)
         self._require_semidefinite(parts)
@@ -258,10 +265,13 @@ class Gaussian(Assumption):
         return f"gaussian rows ({', '.join(names)}); {self.tolerance}{origin}"
 
 
-def _require_columns(name: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+def _require_columns(name: str, given: Iterable[str], known: Sequence[str]) -> None:
+    among = set(known)
     for column in given:
-        if column not in known:
-            raise ValueError(f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known)}.")
+        if column not in among:
+            raise ValueError(
+                f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known) or 'none'}."
+            )
 
 
 def _require_variances(name: str, pairs: Mapping[str, float], columns: Sequence[str]) -> None:

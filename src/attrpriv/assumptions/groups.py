@@ -24,6 +24,7 @@ from attrpriv.assumptions.probabilities import Probability
 from attrpriv.errors import QueryError, RefusedError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+from attrpriv.framework.requirements import shown
 from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
 from attrpriv.laws.records import CountPairs
@@ -58,7 +59,7 @@ def _read_tolerance(value: object) -> object:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return GroupTolerance()
-    raise ValueError(f"must be a mapping such as {{mean: 0.02, sd: 0.02}}, or 0. Got {value!r}.")
+    raise ValueError(f"must be a mapping such as {{mean: 0.02, sd: 0.02}}, or 0. Got {shown(value)}.")
 
 
 class Groups(Assumption):

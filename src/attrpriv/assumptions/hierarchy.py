@@ -28,6 +28,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from attrpriv.assumptions.gaussian import Pairs
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, Positive
+from attrpriv.framework.requirements import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,8 @@ def _read_tolerance(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
         return 0
     raise ValueError(
-        f"must be 0 in this version: every stated number is taken as exact, and no box around them is covered. Got {value!r}."
+        "must be 0 in this version: every stated number is taken as exact, and no box around them is covered. "
+        f"Got {shown(value)}."
     )
 
 

@@ -138,7 +138,9 @@ class ParameterNetwork(Assumption):
 
     def _require_column(self, key: str, column: str) -> None:
         if column not in self.network.nodes:
-            raise ValueError(f"{key}.{column}: must be in the network. It has {', '.join(list(self.network.nodes)[:8])}.")
+            raise ValueError(
+                f"{key}.{column}: must be in the network. It has {', '.join(list(self.network.nodes)[:8]) or 'none'}."
+            )
 
     def _require_emission(self, column: str, emission: Emission) -> None:
         states = self.network.nodes[column].states

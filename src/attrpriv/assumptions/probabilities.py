@@ -13,7 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
-from attrpriv.framework.model import Finite, FrozenModel
+from attrpriv.framework.model import Finite, FrozenModel, Single
+from attrpriv.framework.requirements import shown
 
 Pair = tuple[float, float]
 # How far probabilities written as decimal fractions may be from summing to one.
@@ -24,9 +25,9 @@ def _read(value: Any) -> Pair:
     low, high = value if isinstance(value, list | tuple) and len(value) == 2 else (value, value)
     for end in (low, high):
         if isinstance(end, bool) or not isinstance(end, int | float):
-            raise ValueError(f"must be a probability or an interval [low, high]. Got {value!r}.")
+            raise ValueError(f"must be a probability or an interval [low, high]. Got {shown(value)}.")
         if not 0 <= end <= 1:
-            raise ValueError(f"probabilities must be between 0 and 1. Got {end!r}.")
+            raise ValueError(f"probabilities must be between 0 and 1. Got {shown(end)}.")
     if low > high:
         raise ValueError(f"the low end must not be above the high end. Got [{low:g}, {high:g}].")
     return float(low), float(high)
@@ -46,7 +47,9 @@ Probability = Annotated[
 class ValueLaw(FrozenModel):
     """The values that a row can have, with their probabilities."""
 
-    values: tuple[int | float | str, ...] = Field(min_length=2, description="numbers, or names of categories")
+    values: tuple[Annotated[int | float | str, Single], ...] = Field(
+        min_length=2, description="numbers, or names of categories"
+    )
     probabilities: tuple[Probability, ...] = Field(description="of each value: a number or an interval")
 
     @model_validator(mode="after")

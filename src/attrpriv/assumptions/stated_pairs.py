@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -38,11 +39,16 @@ class StatedPairs(FrozenDict[float]):
 
     def __init__(self, items: Mapping[str, float]) -> None:
         super().__init__(items)
-        self._rows: dict[str, dict[str, float]] = {}
+        rows: dict[str, dict[str, float]] = defaultdict(dict)
         for pair, value in self._items.items():
             first, _, second = pair.partition("~")
-            self._rows.setdefault(first, {})[second] = value
-            self._rows.setdefault(second, {})[first] = value
+            rows[first][second] = rows[second][first] = value
+        self._rows = dict(rows)
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Every column of some pair, in the order in which pairs name them."""
+        return self._rows.keys()
 
     def of(self, first: str, second: str) -> float:
         """The number stated for two columns, in either order."""
@@ -135,11 +141,13 @@ def _stacks(parts: Iterable[tuple[str, ...]], matrix: Callable[[Sequence[str]], 
 
 
 def _require_pattern(name: str, held: Mapping[str, frozenset[str]], core: set[str], columns: Sequence[str]) -> None:
-    lacking = []
+    lacking: list[str] = []
+    everything = set(columns)
     for column in columns:
         # Without a core nothing may be left out; with one, nothing among columns that hang together apart from it.
-        whole = set(columns) if not core else _hanging(held, core, column)
-        lacking += [f"{column}~{c}" for c in columns if c in whole and c not in held[column]]
+        whole = everything if not core else _hanging(held, core, column)
+        apart = whole - held[column]
+        lacking += [f"{column}~{c}" for c in columns if c in apart] if apart else []
         if len(lacking) > 2 * _SHOWN:
             break
     if not lacking:

@@ -7,13 +7,16 @@ is not 5, `true` is not 1); mappings cannot be changed afterwards. `to_json` and
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import ItemsView, Iterator, Mapping
 from typing import Annotated, Any, Self, TypeVar
+from weakref import ref
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from attrpriv.errors import PolicyError
 from attrpriv.framework.known_keys import nearest_key
+from attrpriv.framework.requirements import requirement, shown
 
 V = TypeVar("V")
 
@@ -21,11 +24,12 @@ V = TypeVar("V")
 class FrozenDict(Mapping[str, V]):
     """A mapping that stays as it was made, and that can be copied and pickled."""
 
-    __slots__ = ("_hash", "_items")
+    __slots__ = ("__weakref__", "_equal", "_hash", "_items")
 
     def __init__(self, items: Mapping[str, V]) -> None:
         self._items: dict[str, V] = dict(items)
         self._hash: int | None = None
+        self._equal: ref[FrozenDict[V]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._items,)  # a hash is of this process alone
@@ -44,6 +48,16 @@ class FrozenDict(Mapping[str, V]):
 
     def items(self) -> ItemsView[str, V]:
         return self._items.items()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FrozenDict):
+            return super().__eq__(other)
+        if self is other or (self._equal is not None and self._equal() is other):
+            return True
+        if self._items != other._items:
+            return False
+        self._equal = ref(other)  # a plan looks up the same wide assumption, read twice, hundreds of times
+        return True
 
     def __hash__(self) -> int:
         if self._hash is None:  # of the pairs of a wide table it takes a while
@@ -68,10 +82,24 @@ def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
 Range = Annotated[tuple[Finite, Finite], AfterValidator(_ordered)]
 
 
+def _single(value: object) -> object:
+    number = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    if not number and not isinstance(value, str):
+        raise ValueError(f"must be text, a finite number, true or false. Got {shown(value)}.")
+    return value
+
+
+# What stands before the types that a value of a column may have, so that an error is about the value and not about one of them.
+Single = BeforeValidator(_single)
+
+
+_SCALARS = frozenset({float, int, bool, str, type(None)})
+
+
 def _plain(value: Any) -> Any:
     """What a frozen mapping holds, as plain values all the way down."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: item if type(item) in _SCALARS else _plain(item) for key, item in value.items()}
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
@@ -81,7 +109,8 @@ FrozenMap = Annotated[Mapping[str, V], AfterValidator(FrozenDict), PlainSerializ
 class FrozenModel(BaseModel):
     """A frozen value. Constructing one directly from bad input raises `PolicyError`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+    # Built at first use: a command uses few of the many kinds of evidence and assumption.
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, defer_build=True)
 
     def __init__(self, **data: Any) -> None:
         problem = None
@@ -118,14 +147,14 @@ class FrozenModel(BaseModel):
 
 def one_line(error: ValidationError, model: type[BaseModel]) -> str:
     """Parameter, requirement and what was received, for the first thing that is wrong; an unknown key comes first."""
-    found = error.errors(include_url=False, include_context=False)
+    found = error.errors(include_url=False)
     # A list whose entries are wrong is also "too short": that says nothing more.
     details = [d for d in found if d["type"] != "too_short" or not any(_inside(other["loc"], d["loc"]) for other in found)]
     # A key that is missing may be there, misspelt.
     first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
-    where = _path(first["loc"]) or error.title.lower()
+    where = _path(first["loc"][:-1] if first["type"] == "invalid_key" else first["loc"]) or error.title.lower()
     more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
-    return f"{where}: {_unknown(first, model) or _requirement(first)}{more}"
+    return f"{where}: {_unknown(first, model) or requirement(first)}{more}"
 
 
 def _unknown(detail: Any, model: type[BaseModel]) -> str | None:
@@ -141,23 +170,10 @@ def _inside(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bo
 
 
 def _path(location: tuple[int | str, ...]) -> str:
+    """Where it is, as one would write it; of a key that is no text, the mapping that it is in."""
     path = ""
-    for part in location:
+    for part in location[:-2] if location[-1:] == ("[key]",) else location:
         if isinstance(part, str) and part.startswith("<") and part.endswith(">"):
             continue  # the tag of a union's branch, not a key
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
     return path
-
-
-def _requirement(detail: Any) -> str:
-    kind, message = detail["type"], str(detail["msg"])
-    if kind == "missing":
-        return "is required and has no default. Add it."
-    if kind == "value_error":
-        return message.removeprefix("Value error, ")
-    return f"{message[0].lower()}{message[1:]}. Got {_shown(detail['input'])}."
-
-
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."

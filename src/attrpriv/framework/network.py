@@ -9,15 +9,17 @@ no cycle (parents come before children), and every row of every table is a law.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from attrpriv.errors import PolicyError, UsageError
+from attrpriv.errors import PolicyError
 from attrpriv.framework.bif import read_bif
 from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel
+from attrpriv.framework.requirements import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,9 +93,9 @@ def read_network(source: object) -> object:
         return source
     if isinstance(source, str | Path):
         return _load(Path(source))
-    gum = _pyagrum()
-    if not isinstance(source, gum.BayesNet):
-        raise ValueError(f"must be the path of a BIF file or a pyagrum network. Got a {type(source).__name__}.")
+    gum = sys.modules.get("pyagrum")  # who holds one of its networks has imported it
+    if gum is None or not isinstance(source, gum.BayesNet):
+        raise ValueError(f"must be the path of a BIF file or a pyagrum network. Got {shown(source)}.")
     order = list(source.topologicalOrder())
     place = {source.variable(k).name(): at for at, k in enumerate(order)}
     return Network(nodes={source.variable(k).name(): _node(source, k, place) for k in order})
@@ -106,19 +108,6 @@ def _load(path: Path) -> Network:
     return Network(
         nodes={name: Node(states=states, parents=parents, table=table) for name, (states, parents, table) in found.items()}
     )
-
-
-def _pyagrum() -> Any:
-    found = None
-    try:
-        import pyagrum
-
-        found = pyagrum
-    except ImportError:
-        pass
-    if found is None:
-        raise UsageError("network: needs the package pyagrum. Install it with pip install 'attrpriv[networks]'.")
-    return found
 
 
 def _node(net: Any, k: int, place: Mapping[str, int]) -> Node:

@@ -18,6 +18,7 @@ from attrpriv.errors import QueryError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.public_groups import Categories
+from attrpriv.framework.requirements import shown
 from attrpriv.framework.sampling import Sampled
 from attrpriv.framework.secret import Secret
 from attrpriv.queries.conditions import parse_condition
@@ -46,6 +47,8 @@ def _canonical_conditions(value: object) -> object:
         return value
     found: dict[object, object] = {}
     for key, size in value.items():
+        if not isinstance(key, str):
+            raise ValueError(f"must name subsets by their condition, such as ward = 'b'. Got {shown(key)}.")
         problem = None
         try:
             text = str(parse_condition(key))

@@ -18,11 +18,12 @@ from pydantic import AfterValidator, Field, StrictBool, StrictFloat, StrictInt, 
 
 from attrpriv.errors import QueryError
 from attrpriv.framework.composition import OTHER, bin_names
+from attrpriv.framework.model import Single
 from attrpriv.framework.secret import Secret
 from attrpriv.queries.conditions import Compare, Condition, Join, Written, literal
 from attrpriv.queries.query import quoted
 
-Category = StrictBool | StrictInt | StrictFloat | StrictStr
+Category = Annotated[StrictBool | StrictInt | StrictFloat | StrictStr, Single]
 PublicGroups = dict[str, Condition | None]
 
 
@@ -33,7 +34,8 @@ def category_name(value: str | int | float | bool) -> str:
 
 def _different(values: tuple[Category, ...]) -> tuple[Category, ...]:
     names = [category_name(value) for value in values]
-    if len(set(names)) != len(names):
+    numbers = [value for value in values if not isinstance(value, str | bool)]  # 1 and 1.0 are the same
+    if len(set(names)) != len(names) or len(set(numbers)) != len(numbers):
         raise ValueError(f"must name each category once. Got {', '.join(names)}.")
     return values
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -24,9 +25,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework.composition import Cell, Composition, cells_of, parse_composition
 from attrpriv.framework.model import FrozenMap, FrozenModel, Positive, Range
+from attrpriv.framework.requirements import shown
 from attrpriv.laws.intervals import IntervalUnion, parse_cases, require_disjoint
 from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear
 from attrpriv.queries.query import quoted
+from attrpriv.queries.sql import parse_expression
 
 
 def _between_form(value: object) -> str:
@@ -175,9 +178,7 @@ class Secret(FrozenModel):
     @property
     def forms(self) -> tuple[Linear, ...]:
         """The means and sums that are hidden; several where they are hidden jointly."""
-        if self.attribute is not None or self.entries is not None:
-            return ()
-        return tuple(map(parse_linear, self.secret if isinstance(self.secret, tuple) else (self.text,)))
+        return _forms(self.secret, self.parameter)
 
     @property
     def coefficients(self) -> dict[str, float]:
@@ -257,12 +258,22 @@ def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like
     return Secret(parameter=parameter, **data)
 
 
+@lru_cache(maxsize=256)  # a plan asks for them again and again
+def _forms(secret: str | tuple[str, ...] | None, parameter: str | None) -> tuple[Linear, ...]:
+    alone = parameter is not None and parse_column(parameter) is not None
+    if alone or (isinstance(secret, str) and parse_entries(secret) is not None):
+        return ()
+    return tuple(map(parse_linear, secret if isinstance(secret, tuple) else (secret or parameter or "",)))
+
+
 def _canonical_value(value: object) -> object:
     if isinstance(value, str):
         return _canonical_text(value)
-    if isinstance(value, list | tuple) and len(value) > 1 and all(isinstance(text, str) for text in value):
+    if isinstance(value, list | tuple) and value and all(isinstance(text, str) for text in value):
         return tuple(_linear_text(text) for text in value)
-    return value
+    if value is None:
+        return None
+    raise ValueError(f"must be a statistic, such as mean(income), or a list of means and sums. Got {shown(value)}.")
 
 
 def _canonical_parameter(value: object) -> object:
@@ -280,7 +291,16 @@ def _canonical_text(text: str) -> str:
         return _linear_text(text) if composition is None else composition.text
     except QueryError as error:
         problem = str(error)
-    raise ValueError(problem)
+    raise ValueError(problem if _parses(text) else f"must be a statistic, such as mean(income). Got {shown(text)}.")
+
+
+def _parses(text: str) -> bool:
+    """Whether it is an expression at all: what is not is told as a query would be."""
+    try:
+        parse_expression(text)
+    except QueryError:
+        return False
+    return True
 
 
 def _linear_text(text: str) -> str:

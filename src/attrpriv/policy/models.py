@@ -20,12 +20,14 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
+from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside, resolved
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
 from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
+from attrpriv.framework.requirements import shown
 from attrpriv.framework.sampling import Sampled
 from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
+from attrpriv.policy.undecided import require_decided
 from attrpriv.queries.derived import Question, parse_questions
 from attrpriv.queries.query import Query
 
@@ -55,8 +57,8 @@ def _with_files(value: object, folder: Path) -> object:
 def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
-    if isinstance(member, Mapping) and member.get("kind", "gaussian") not in Assumption.kinds:
-        raise PolicyError(f"assume: kind must be one of {', '.join(sorted(Assumption.kinds))}. Got {member['kind']!r}.")
+    if isinstance(member, Mapping) and member.get("kind", "gaussian") not in list(Assumption.kinds):  # it may be a list itself
+        raise PolicyError(f"assume: kind must be one of {', '.join(sorted(Assumption.kinds))}. Got {shown(member['kind'])}.")
     if isinstance(member, Mapping):  # a network's BIF file
         return {**member, **{key: str(folder / member[key]) for key in ("network", "file") if isinstance(member.get(key), str)}}
     return member
@@ -92,6 +94,12 @@ Assumed = Annotated[
 ]
 
 
+def _word_none(value: object) -> object:
+    if value != "none":
+        raise ValueError(f"must be none, or {{epsilon: e}}. Got {shown(value)}.")
+    return value
+
+
 def _individuals_form(value: object) -> str:
     return "<epsilon>" if isinstance(value, Mapping | Individuals) else "<none>"
 
@@ -115,7 +123,8 @@ class Policy(FrozenModel):
     epsilon: Epsilon = Field(description="how alike the answers must look: likelihood ratios up to e^epsilon")
     delta: Delta = Field(default=0.0, description="probability with which that may fail")
     individuals: Annotated[
-        Annotated[Literal["none"], Tag("<none>")] | Annotated[Individuals, Tag("<epsilon>")], Discriminator(_individuals_form)
+        Annotated[Literal["none"], BeforeValidator(_word_none), Tag("<none>")] | Annotated[Individuals, Tag("<epsilon>")],
+        Discriminator(_individuals_form),
     ] = Field(default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}")
     protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which of their values must look alike")
     assume: Annotated[
@@ -184,7 +193,8 @@ class Policy(FrozenModel):
             raise PolicyError("attrpriv: the format version is required in a policy file. Add `attrpriv: 1`.")
         if not assume:
             value.pop("assume", None)
-        elif "assume" in value:
+        require_decided(value)
+        if "assume" in value:
             value["assume"] = _with_files(value["assume"], place.parent)
         policy = cls.checked(value)
         policy._origin = place
@@ -201,14 +211,17 @@ class Policy(FrozenModel):
             return self.data
         return self._beside(self.data)
 
-    def ledger_path(self) -> str | Path | None:
-        """Where the ledger is: as the policy says (a database by its URL), else beside the policy file."""
+    def ledger_path(self, table: str | Path | None = None) -> str | Path | None:
+        """Where the ledger is: as the policy says (a database by its URL), else beside the policy file, or the table.
+
+        Named after the table, this one or the policy's own, so that a second policy beside the first one finds the same ledger.
+        None where nobody says which table that is.
+        """
         if self.ledger is not None:
             return self.ledger if is_url(self.ledger) else self._beside(self.ledger)
-        if self._origin is None:
-            return None
-        # Named after the table, so that a second policy beside the first one finds the same ledger.
-        return ledger_beside(self.data, self._origin.parent) if self.data else self._origin.with_suffix(".ledger")
+        folder = None if self._origin is None else self._origin.parent
+        named = self.data_path() if table is None and folder is not None else table
+        return None if named is None else ledger_beside(resolved(named), folder)
 
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path

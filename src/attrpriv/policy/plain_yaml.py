@@ -10,6 +10,9 @@ meaning. So only a text whose every line has one of these forms goes to libyaml;
     key, value      a word or a sentence without colons and #; 'quoted' or "quoted" without escapes
     value, too      [value, value], {key: value, key: value}, each in one line, of words without spaces or quoted
 
+Most lines of a wide policy are entries `word: number` of one mapping, one under the other. Of such a run libyaml reads the
+first and the last line; those between, with the same indentation, are entries of the same mapping, whatever stands around.
+
 What must never change: None means that the text must be read the other way, whatever is the matter with it. Errors are found
 there.
 """
@@ -39,54 +42,85 @@ _COMMENT = r"#[^\t]*"
 _LINE = re.compile(rf" {{0,16}}(?:(?:(?:- )?{_KEY}:(?: +{_VALUE})?|- {_VALUE})(?: +{_COMMENT})?|{_COMMENT})? *")
 
 
+# Some of these lines: nothing of them can be part of what stands before or behind.
+_ENTRY = re.compile(r"( {0,16})([^\W\d][\w.()~]{0,200}): ([+-]?[0-9][0-9.eE+-]{0,200})")
 _NO_KEY = object()
+
+Meaning = Callable[[str, bool], object]
+Entry = tuple[str, str]
 
 
 class _UnplainError(Exception):
     """Something to be read the other way."""
 
 
-def plain_value(text: str, meaning: Callable[[str, bool, int], object], most: int) -> dict[object, object] | None:
+def plain_value(text: str, meaning: Meaning, most: int) -> dict[object, object] | None:
     """The mapping that a text of plain lines spells, of at most so many values; None: read it the other way.
 
-    `meaning` says what a scalar means, from its text, whether it stands without quotes, and its line.
+    `meaning` says what a scalar means, from its text and whether it stands without quotes.
     """
-    if not yaml.__with_libyaml__ or "\r" in text or not all(map(_LINE.fullmatch, text.split("\n"))):
+    if not yaml.__with_libyaml__ or "\r" in text:
         return None
     with suppress(yaml.YAMLError, PolicyError, _UnplainError):
-        found = _Building(meaning, most).value(yaml.parse(text, Loader=yaml.CSafeLoader))
+        kept, runs = _without_runs(text)
+        found = _built(iter(yaml.CSafeLoader(kept).get_event, None), runs, meaning, most)
         return found if isinstance(found, dict) else None
     return None
 
 
-class _Building:
-    """A value being put together from libyaml's events."""
+def _without_runs(text: str) -> tuple[str, dict[int, list[Entry]]]:
+    """The text without the lines between the ends of runs, and what those say, by the place of the line before them."""
+    kept: list[str] = []
+    runs: dict[int, list[Entry]] = {}
+    indent, inner, last = "", list[Entry](), ""
+    for line in [*text.split("\n"), ""]:
+        entry = _ENTRY.fullmatch(line)
+        if entry is not None and inner and entry[1] == indent:
+            inner.append((entry[2], entry[3]))
+            last = line
+            continue
+        if len(inner) > 1:  # the first one of them is kept, and so is the last
+            runs[len(kept) - 1] = inner[1:-1]
+            kept.append(last)
+        if entry is None and not _LINE.fullmatch(line):
+            raise _UnplainError
+        indent, inner = ("", []) if entry is None else (entry[1], [(entry[2], entry[3])])
+        kept.append(line)
+    return "\n".join(kept), {place: inside for place, inside in runs.items() if inside}
 
-    def __init__(self, meaning: Callable[[str, bool, int], object], left: int) -> None:
-        self.meaning = meaning
-        self.left = left
-        self.open: list[tuple[dict[object, object] | list[object], object]] = [([], _NO_KEY)]
 
-    def value(self, events: Iterable[yaml.Event]) -> object:
-        for event in events:
-            if isinstance(event, yaml.ScalarEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 0
-                self._add(self.meaning(event.value, event.implicit[0], line))
-            elif isinstance(event, yaml.CollectionStartEvent):
-                self.open.append(({} if isinstance(event, yaml.MappingStartEvent) else [], _NO_KEY))
-            elif isinstance(event, yaml.CollectionEndEvent):
-                self._add(self.open.pop()[0])
-        return next(iter(self.open[0][0]), None)
-
-    def _add(self, value: object) -> None:
-        self.left -= 1
-        into, key = self.open[-1]
+def _built(events: Iterable[yaml.Event], runs: dict[int, list[Entry]], meaning: Meaning, left: int) -> object:
+    """The value that libyaml's events put together, with the runs that were left out."""
+    into: dict[object, object] | list[object] = []
+    key, outer = _NO_KEY, []
+    value: object
+    for event in events:
+        place = -1
+        if isinstance(event, yaml.ScalarEvent):
+            value, place = meaning(event.value, event.implicit[0]), event.start_mark.line if event.start_mark else -1
+        elif isinstance(event, yaml.CollectionStartEvent):
+            outer.append((into, key))
+            into, key = {} if isinstance(event, yaml.MappingStartEvent) else [], _NO_KEY
+            continue
+        elif isinstance(event, yaml.CollectionEndEvent):
+            value = into
+            into, key = outer.pop()
+        else:
+            continue
+        left -= 1
         if isinstance(into, list):
             into.append(value)
-        elif key is not _NO_KEY:
-            into[key] = value
-            self.open[-1] = (into, _NO_KEY)
+        elif key is _NO_KEY:
+            key = _new_key(value, into)
         else:
-            if self.left < 0 or value is None or isinstance(value, dict | list) or value in into:
-                raise _UnplainError
-            self.open[-1] = (into, value)
+            into[key], key = value, _NO_KEY
+            for word, number in runs.pop(place, ()):
+                into[_new_key(meaning(word, True), into)] = meaning(number, True)
+                left -= 2
+    return next(iter(into), None) if left >= 0 and not runs else None
+
+
+def _new_key(value: object, into: dict[object, object]) -> object:
+    if value is None or isinstance(value, dict | list) or value in into:
+        raise _UnplainError
+    return value

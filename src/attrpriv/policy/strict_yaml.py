@@ -224,13 +224,13 @@ class _Reading(yaml.SafeLoader):
             raise self._error(line, "a key must be a word or a number", "an empty key", "Name it, or quote the word.")
         return key
 
-    def _meaning(self, text: str, plain: bool, line: int) -> object:
-        """The same of a scalar without a node."""
+    def _meaning(self, text: str, plain: bool) -> object:
+        """The same of a scalar without a node, in a text without escapes; where it is wrong is found with one."""
         if not plain or (text != "" and text[0] not in _NO_WORD):
-            return self._worth(text, "str", line)
+            return text
         if text in self.numbers:
             return self.numbers[text]
-        return self._worth(text, next((kind for kind, pattern in _KINDS if pattern.match(text)), "str"), line)
+        return self._worth(text, next((kind for kind, pattern in _KINDS if pattern.match(text)), "str"), 0)
 
     def _scalar(self, node: yaml.ScalarNode) -> object:
         return self._worth(node.value, node.tag.removeprefix(_TAG), node.start_mark.line + 1)

@@ -41,7 +41,7 @@ def test_a_range_is_two_finite_ends_in_order(ends: tuple[float, ...]) -> None:
 def test_errors_are_one_line_with_the_way_to_the_place() -> None:
     with pytest.raises(PolicyError) as caught:
         Example(parts=[{"size": 1.0}, {"size": -1.0}])
-    assert str(caught.value) == "parts[1].size: input should be greater than 0. Got -1.0."
+    assert str(caught.value) == "parts[1].size: must be greater than 0. Got -1.0."
     with pytest.raises(PolicyError, match=r"^colour: unknown key\. Remove .* \(1 more after this one\.\)$"):
         Example(colour="red", number="x")  # type: ignore[call-arg]
     with pytest.raises(PolicyError, match=r"^numbr: unknown key\. Did you mean number\? "):
@@ -88,6 +88,31 @@ def test_a_mapping_does_not_follow_the_one_it_was_made_from() -> None:
     assert list(value.table) == ["a"]
     assert len(value.table) == 1
     assert repr(value.table) == "{'a': 1.0}"
+
+
+def test_mappings_are_equal_as_often_as_they_are_compared() -> None:
+    """One that was found equal is remembered, and nothing else is taken for it."""
+    one, same, others = FrozenDict({"a": 1.0, "b": 2.0}), FrozenDict({"b": 2.0, "a": 1.0}), ({"a": 1.0}, {"a": 1.0, "b": 3.0})
+    for _ in range(2):
+        assert one == same
+        assert same == one
+        assert hash(one) == hash(same)
+        assert all(one != FrozenDict(other) and FrozenDict(other) != one for other in others)
+        assert one == {"a": 1.0, "b": 2.0}
+        assert one != others[0]
+        assert one != 3
+    for k in range(100):  # where one was forgotten, another may stand at its place in memory
+        assert (one == FrozenDict({"a": 1.0, "b": float(k)})) is (k == 2)
+
+
+def test_a_model_is_built_when_it_is_first_used() -> None:
+    class Late(FrozenModel):
+        size: Positive
+
+    assert not Late.__pydantic_complete__
+    with pytest.raises(PolicyError, match=r"^size: "):
+        Late(size=-1.0)
+    assert Late.__pydantic_complete__
 
 
 def test_copies_and_pickles_are_equal() -> None:

@@ -44,7 +44,7 @@ def test_spacing() -> None:
     ("changes", "says"),
     [
         ({"epsilon": 0.0}, "epsilon"),
-        ({"epsilon": -1.0}, "epsilon: input should be greater than 0. Got -1.0"),
+        ({"epsilon": -1.0}, "epsilon: must be greater than 0. Got -1.0"),
         ({"epsilon": 101.0}, "epsilon"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"epsilon": math.inf}, "epsilon"),
@@ -52,7 +52,7 @@ def test_spacing() -> None:
         ({"delta": -1e-9}, "delta"),
         ({"delta": 1.0}, "delta"),
         ({"delta": math.nan}, "delta"),
-        ({"n": 1}, "n: input should be greater than or equal to 2"),
+        ({"n": 1}, "n: must be at least 2"),
         ({"n": 0}, "n: "),
         ({"n": 100.0}, "n: "),
         ({"n": True}, "n: "),

@@ -15,11 +15,11 @@ from attrpriv.policy.strict_yaml import load_strict
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"runs": 10}, "greater than or equal to 1000"),
-        ({"runs": 10_000_000}, "less than or equal to 1000000"),
-        ({"runs": 1e5}, "valid integer"),
+        ({"runs": 10}, "must be at least 1000"),
+        ({"runs": 10_000_000}, "must be at most 1000000"),
+        ({"runs": 1e5}, "must be a whole number"),
         ({"confidence": 1.0}, "less than 1"),
-        ({"confidence": 0.1}, "greater than or equal to 0.5"),
+        ({"confidence": 0.1}, "must be at least 0.5"),
         ({"seed": 1}, "unknown key"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -53,11 +54,26 @@ def same(one: object, other: object) -> bool:
     return one == other and repr(one) == repr(other)
 
 
-def disagreements(tries: int) -> tuple[int, list[str]]:
+def text_with_runs(generator: random.Random) -> str:
+    """Entries one under the other, at indentations that fit or not, between other lines; now and then a key twice."""
+    indent, lines = 0, [f"{generator.choice(['a', 'b', '- a'])}:"] if generator.random() < 0.5 else []
+    for part in range(generator.randint(1, 4)):
+        indent = max(0, indent + generator.choice([0, 2, 2, -2, 1]))
+        for k in range(generator.randint(1, 6)):
+            odd = k > 4
+            key = generator.choice([f"k{part}{k}", f"k{part}{k}~a", f"k{k}", *(["true", "null"] if odd else [])])
+            number = generator.choice(["1", "0.5", "-2e3", "1e-6", "1-2", "+1", *(["007", "x"] if odd else [])])
+            lines.append(f"{' ' * indent}{key}: {number}")
+        lines += [line(generator, indent)] if generator.random() < 0.3 else []
+        lines += [" " * indent + generator.choice(["more", "c:", "# c", "- x", ""])] if generator.random() < 0.4 else []
+    return "\n".join(lines)
+
+
+def disagreements(tries: int, make: Callable[[random.Random], str] = text) -> tuple[int, list[str]]:
     """How many of these random texts were read by libyaml, and those that our own reader reads as something else."""
     generator, taken, bad = random.Random(8), 0, []
     for _ in range(tries):
-        asked = text(generator)
+        asked = make(generator)
         reading = _Reading(asked, "p")
         found = plain_value(asked, reading._meaning, 1000)
         if found is None:
@@ -77,6 +93,38 @@ def test_the_two_readers_agree() -> None:
     taken, bad = disagreements(4000)
     assert bad == []
     assert taken > 100
+
+
+def test_they_agree_on_entries_one_under_the_other() -> None:
+    taken, bad = disagreements(2500, text_with_runs)
+    assert bad == []
+    assert taken > 400
+
+
+def test_entries_of_any_indentation_are_not_of_one_mapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted error of a run that does not look at indentation: the readers differ, and the test above would show it."""
+
+    class Same(str):
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = str.__hash__
+
+    class Loose:
+        def fullmatch(self, line: str) -> tuple[str, Same, str, str] | None:
+            found = entry.fullmatch(line)
+            return None if found is None else (line, Same(found[1]), found[2], found[3])
+
+    entry = plain_yaml._ENTRY
+    monkeypatch.setattr(plain_yaml, "_ENTRY", Loose())
+    assert disagreements(500, text_with_runs)[1] != []
+
+
+def test_a_run_counts_as_all_its_values() -> None:
+    text = "\n".join(f"k{k}: 1" for k in range(10))
+    reading = _Reading(text, "p")
+    assert plain_value(text, reading._meaning, 21) == {f"k{k}": 1 for k in range(10)}
+    assert plain_value(text, reading._meaning, 20) is None
 
 
 def test_they_would_not_on_every_line(monkeypatch: pytest.MonkeyPatch) -> None:

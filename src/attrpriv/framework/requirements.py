@@ -1,0 +1,85 @@
+"""What a value of a policy must be, in words: "must be a number. Got 'x'." A check of pydantic is told by its kind alone.
+
+What must never change: the words are a function of the check and of the stated value, both public; no phrase of a library is
+passed on, so that its next version changes nothing that people read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+# By the kind of the check that failed; in braces, what the check was told.
+_WORDS: Mapping[str, str] = {
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "int_parsing_size": "must be a smaller whole number",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping, such as {{name: value}}",
+    "mapping_type": "must be a mapping, such as {{name: value}}",
+    "model_type": "must be a mapping, such as {{name: value}}",
+    "model_attributes_type": "must be a mapping, such as {{name: value}}",
+    "invalid_key": "its keys must be text",
+    "literal_error": "must be {expected}",
+    "greater_than": "must be greater than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "too_short": "must have at least {min_length} {entries}",
+    "too_long": "must have at most {max_length} {entries}",
+    "string_too_short": "must not be empty",
+}
+_NUMERIC = re.compile(r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?%?\Z")
+
+
+def requirement(detail: Any) -> str:
+    """What one failed check asks for, what it got, and what to do about it where that is plain."""
+    kind = str(detail["type"])
+    if kind == "missing":
+        return "is required and has no default. Add it."
+    if kind == "value_error":
+        return str(detail["msg"]).removeprefix("Value error, ")
+    told = {name: f"{given:g}" if isinstance(given, float) else given for name, given in detail.get("ctx", {}).items()}
+    told["entries"] = "entry" if told.get("min_length", told.get("max_length")) == 1 else "entries"
+    is_key = kind == "string_type" and detail["loc"][-1:] == ("[key]",)
+    words = _WORDS["invalid_key" if is_key else kind] if kind in _WORDS else "must be of another kind"
+    return f"{words.format_map(told)}. Got {shown(detail['input'])}.{_advice(kind, detail['input'])}"
+
+
+def _advice(kind: str, value: object) -> str:
+    if kind in ("string_type", "invalid_key") and isinstance(value, bool | int | float):
+        return " Put it in quotes."
+    if kind in ("float_type", "int_type") and isinstance(value, str) and _NUMERIC.match(value):
+        return " Write it without quotes."
+    return ""
+
+
+def shown(value: object) -> str:
+    """A stated value, short enough to be quoted; of an object, which may be a table, its type alone."""
+    if value is None:
+        return "nothing"
+    if not _plain(value):
+        return f"an object of type {type(value).__name__}"
+    try:
+        text = repr(value)
+    except ValueError:  # of thousands of digits, which Python does not write out
+        return "a number of thousands of digits"
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _plain(value: object) -> bool:
+    """Whether a file could say this: no object, nor anything that holds one."""
+    if isinstance(value, Mapping):
+        return all(_plain(part) for part in (*value, *value.values()))
+    if isinstance(value, list | tuple):
+        return all(map(_plain, value))
+    return value is None or isinstance(value, bool | int | float | str | bytes)
