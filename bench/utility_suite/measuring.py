@@ -12,7 +12,7 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
 from attrpriv.mechanisms.accuracy import Measure
-from attrpriv.mechanisms.registry import Ranking
+from attrpriv.mechanisms.ranking import Ranking
 from bench.utility_suite.agreement import disagreements
 from bench.utility_suite.problems import Entry
 from bench.utility_suite.simulation import can_simulate, simulate

@@ -6,6 +6,7 @@ whoever asks: it costs nothing and tells nothing. Everything here is public.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,6 +16,7 @@ from attrpriv.accounting.chain import Entry
 from attrpriv.accounting.history import History
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Known
+from attrpriv.derived_plan import plans_of
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms.accuracy import Spread
@@ -66,6 +68,10 @@ class Asked:
             )
         return 1.0
 
+    def fitting(self, mechanism: str) -> str:
+        """What `auto` means for this table: once it has a view, everything is answered from that."""
+        return "subsample" if self.known.standing.view and mechanism == "auto" else mechanism
+
     def on_top(self, problem: Problem, spend: float) -> Problem:
         """The problem of what is new, together with everything released so far."""
         rows = problem.individuals
@@ -85,22 +91,26 @@ class Asked:
             return (
                 "the ledger holds these answers: they are told again as they are, at no cost. This plan is for a first release."
             )
-        unsaid = " It is not listed under release, so a release must say its share (--spend)." if self._unsaid(spend) else ""
-        if self.head is None and (plan is None or plan.spend == 1):
+        unsaid = (
+            " This query is not listed under release, so a release must say its share (--spend)." if self._unsaid(spend) else ""
+        )
+        if self.head is None and (plan is None or plans_of(plan)[0].spend == 1):
             return unsaid.strip() or None
         return self._budget(plan, policy) + unsaid
 
     def _budget(self, plan: Plan | None, policy: Policy) -> str:
-        left = self.known.left(policy.epsilon, policy.delta)
-        held = f"{left:.0%} of the table's budget is left"
+        left = round(self.known.left(policy.epsilon, policy.delta), 3)
+        held = f"{_percent(left)} of the table's budget is left"
         if plan is None or plan.view is not None:
             return f"{held}."
         if plan.mechanism == "constant":
             return f"{held}; this release reads no row and costs nothing."
-        after = plan.certificate.left(policy.epsilon, policy.delta)
+        after = round(plan.certificate.left(policy.epsilon, max(policy.delta, plan.certificate.delta)), 3)
         if self.known.policy_digest not in (None, policy.digest):
-            return f"{held} under the policy in force; under this one, this release would leave {after:.0%} of it."
-        return f"{held}; this release would spend {plan.spend:.0%} of that and leave {after:.0%}."
+            return f"{held} under the policy in force; under this one, this release would leave {_percent(after)} of it."
+        spend = 1 - math.prod(1 - part.spend for part in plans_of(plan))
+        may = "all of it" if spend == 1 else _percent(spend * left)  # every share is of the whole budget
+        return f"{held}. This release may use {may}, uses {_percent(left - after)} and leaves {_percent(after)}."
 
     def _unsaid(self, spend: float | None) -> bool:
         """Whether a release would have to say its share."""
@@ -207,3 +217,7 @@ def _turned(plan: Plan, query: Query, value: float, group: str | None) -> float:
 def _values(told: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     found: Sequence[Mapping[str, Any]] = told.get("groups", [told])
     return found
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g}%"

@@ -79,8 +79,7 @@ def _planned(plan: Plan, query: Query) -> tuple[str, ...]:
 
 def release_html(release: Release) -> str:
     """The answers, what they hide and where they are recorded."""
-    whose = "the table's own value" if release.plan.view is None else "the whole table at that composition"
-    table = _table("lrrl", ("released", "value", f"95% interval for {whose}", "mechanism"), release.rows())
+    table = _table("lrrl", ("released", "value", f"95% interval for {release.interval_for}", "mechanism"), release.rows())
     return _page("Release", [table, _promise(release.plan), _lines(release.whereabouts)])
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from attrpriv.assumptions import Gaussian, Hierarchy, ParameterNetwork
+from attrpriv.assumptions import Gaussian
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
@@ -24,9 +24,7 @@ from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
 from attrpriv.queries.arithmetic import LinearForm
-from attrpriv.queries.conditions import Condition, columns_of, joined, parse_condition
-from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_queries
+from attrpriv.queries.conditions import Condition, joined, parse_condition
 
 OTHER_SIZE = (
     "sizes: subsets must have the numbers of rows that the policy declares, and be apart or one inside the other as their "
@@ -125,28 +123,3 @@ def tally_read(tally: Tally) -> TallyRead:
 def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
     """How the engine recognises each category; None: all rows of no other."""
     return tuple(None if one.where is None else parse_condition(one.where) for one in categories)
-
-
-def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
-    """Every column that the policy or the queries name must be there and be a number, where the schema is known."""
-    if not types:
-        return
-    asked = [column for query in queries for column in query.columns]
-    means = any(isinstance(assumed, Hierarchy) for assumed in policy.assume)  # of a column that a plan may read
-    numeric = [secret for secret in policy.protect if secret.composition is None and (means or secret.attribute is None)]
-    numeric = [secret for secret in numeric if secret.entries is None]  # states may have names
-    secrets = [column for secret in numeric for column in secret.columns]
-    declared = [*policy.bounds, *policy.resolution, *policy.missing, *policy.bins, *policy.categories, *policy.identifiers]
-    declared += [column for condition in policy.sizes for column in columns_of(parse_condition(condition))]
-    declared += [column for query in queries if query.where for column in columns_of(parse_condition(query.where))]
-    declared += [query.group_by for query in queries if query.group_by is not None]
-    declared += [column for text in policy.ranges for query in parse_queries(text) for column in query.columns]
-    # A parameter of a network may be one of a column that this table does not even have.
-    apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
-    declared += [column for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns]
-    for column in dict.fromkeys((*asked, *secrets, *declared)):
-        if column not in types:
-            raise DataError(f"column: must be one of {', '.join(types)}. Got {column}.")
-    for column in dict.fromkeys((*asked, *secrets)):
-        if types[column] in ("text", "other"):
-            raise DataError(f"column: avg and sum need a numeric column. Got {column}, which is {types[column]}.")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from attrpriv.derived import Computed
 
 SCHEMA_VERSION = 1
+# Mechanisms whose error depends on the table, and is known for those that the assumption describes.
+_BY_ASSUMPTION = frozenset({"transport", "calibrated_weights", "constant"})
 
 
 @dataclass(frozen=True)
@@ -125,8 +127,17 @@ class Release:
         return self._single().value
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Where the table's own statistic lies with this confidence."""
+        """Where the table's own statistic lies with this confidence; where rows or answers are clipped, the clipped one."""
         return self._single().interval(level)
+
+    @property
+    def interval_for(self) -> str:
+        """What the intervals are for."""
+        if self.plan.view is not None:
+            return "the whole table at that composition"
+        if any(plan.mechanism in _BY_ASSUMPTION for plan in self.plans):
+            return "a table as assumed"
+        return "the table's value, clipped" if any(plan.clips for plan in self.plans) else "the table's own value"
 
     def _single(self) -> Value | Computed:
         if len(self.values) != 1:
@@ -169,10 +180,9 @@ class Release:
 
     @property
     def _elsewhere(self) -> tuple[str, ...]:
-        """Where the other parts of what is computed are recorded."""
-        parts = dict.fromkeys(part.query for answer in self.answers for part in answer.parts)
-        places = {part: self.numbers.get(part, self.entry.number) for part in parts if isinstance(part, Query)}
-        return tuple(f"{part.text} is entry {at}" for part, at in places.items() if at != self.entry.number)
+        """Where the others are recorded, of answers that have an entry each."""
+        places = {query: self.numbers.get(query, self.entry.number) for query in self.queries}
+        return tuple(f"{query.text} is entry {at}" for query, at in places.items() if at != self.entry.number)
 
     def to_frame(self, kind: FrameKind = "pandas", level: float = 0.95) -> Any:
         """A table with a row for each value: query, group, value, low, high, level, mechanism.
@@ -198,11 +208,10 @@ class Release:
         return release_html(self)
 
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
-        plans = self.plans if any(answer.parts for answer in self.answers) else (self.plan,)
         return {
             "schema_version": SCHEMA_VERSION,
             "answers": [answer.to_json(level) for answer in self.answers],
-            "plan": [entry for plan in plans for entry in plan.entries(chosen=True)],
+            "plan": [entry for plan in self.plans for entry in plan.entries(chosen=True)],
             "ledger": {
                 "entry": self.entry.number,
                 "time": self.entry.time,

@@ -29,16 +29,17 @@ from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
-from attrpriv.framework.places import declared_name, is_url, ledger_beside, table_name
+from attrpriv.framework.places import declared_name, is_url, resolved, table_name
 from attrpriv.ledger_record import LedgerRecord
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.named_columns import require_columns
 from attrpriv.policy import Policy
 from attrpriv.policy.change import require_tighter
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.reading import averages, public_grids, require_columns, statistics, tallied, weighted
+from attrpriv.reading import averages, public_grids, statistics, tallied, weighted
 from attrpriv.record import FAILED, details_of
 from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.steps import Planner, Queries, Ranked, Steps, read_questions, settle
@@ -141,7 +142,7 @@ class Session:
         error: float | None = None,
         spend: float | None = None,
     ) -> Release:
-        """Answer the queries together, on top of everything released so far; from a view, as often as wished.
+        """Answer the queries, together or one after the other, on top of all released so far; from a view, as often as wished.
 
         A query that was answered before gets its recorded answer, at no cost, whatever mechanism, error or share is named now.
         """
@@ -161,7 +162,7 @@ class Session:
         def pose(asked: Asked) -> tuple[Problem, str]:
             if release:
                 return self._fitting(asked, spend, planner.mechanism)
-            return self._problem(asked, spend, must_say=False), planner.mechanism
+            return self._problem(asked, spend, must_say=False), asked.fitting(planner.mechanism)
 
         return settle(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
 
@@ -305,7 +306,7 @@ class Session:
                 policy_digest=plan.policy_digest,
                 plan=plan.entries(chosen=True),
                 answers=[answer.to_json() for answer in answers],
-                details=None if plan.view is not None else details_of(plan, self._types_for(plan)),
+                details=None if plan.view is not None else details_of(plan, self._types_for(plan), self.policy),
                 allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
             )
             return Release(plan, answers, entry)
@@ -331,7 +332,7 @@ class Session:
             policy_digest=plan.policy_digest,
             plan=plan.entries(chosen=True),
             answers=[],
-            details=details_of(plan, self._types_for(plan)),
+            details=details_of(plan, self._types_for(plan), self.policy),
             allowed=self._candidate("failure", plan, asked).rule(ledger.name),
         )
 
@@ -372,10 +373,7 @@ class Session:
         return n, source.columns
 
     def _default_ledger(self) -> str | Path | None:
-        path = self.policy.ledger_path()
-        if path is None and isinstance(self._data, str | Path):
-            return ledger_beside(self._data)
-        return path
+        return self.policy.ledger_path(self._data if isinstance(self._data, str | Path) else None)
 
     def _require_ledger(self) -> Ledger:
         if self._ledger_place is None:
@@ -387,7 +385,7 @@ class Session:
     def _table_name(self) -> str | None:
         """The table's declared name, which names its ledger in a database."""
         named = self._data if isinstance(self._data, str | Path) else self.policy.data
-        return None if named is None else table_name(named)
+        return None if named is None else table_name(resolved(named))
 
     def _declared(self) -> str | None:
         """The table that the ledger belongs to; a table in memory is what the policy says it is, or nameless."""

@@ -2,8 +2,8 @@
 
 | what is asked | released |
 |---|---|
-| statistics | as they are, together |
-| a variance, regression or quantile beside others | one after the other where no mechanism answers them together |
+| averages | as they are, together where a mechanism answers them so |
+| several counts; a variance, regression or quantile beside others | the same; else one after the other |
 | what is computed from statistics | its parts, together; one after the other where no mechanism answers them together |
 | an average over a subset of undeclared size | as it is where a mechanism does that, else as a quotient of a sum and a count |
 
@@ -27,7 +27,7 @@ from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.accuracy_first import plan_for_error
 from attrpriv.mechanisms.ranged import is_ranged
-from attrpriv.mechanisms.registry import known_mechanism
+from attrpriv.mechanisms.registry import known_mechanism, one_at_a_time
 from attrpriv.policy import Policy
 from attrpriv.queries.derived import Derived, Question, as_ratio, computed, parse_questions, parts_of
 from attrpriv.queries.query import Query
@@ -103,19 +103,24 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Steps:
-    """What is asked, and the problems to be solved one after the other; of a release none where there is but one."""
+    """What is asked, and the problems to be solved one after the other; of a release none where there is but one.
+
+    `mechanism` is the one that was asked for, or that answers all that is asked of a table with a view.
+    """
 
     questions: tuple[Question, ...]
     problems: tuple[Problem, ...]
+    mechanism: str = "auto"
 
     def plan(self, planner: Planner) -> Plan:
         """One plan for everything."""
         parts = planner.for_parts(self.questions)
-        return plan_of_parts(self.questions, [parts.plan(problem, planner.mechanism) for problem in self.problems])
+        return plan_of_parts(self.questions, [parts.plan(problem, self.mechanism) for problem in self.problems])
 
     def ranked(self, planner: Planner) -> Ranked:
         """Every mechanism side by side, step by step."""
-        return Ranked(self.questions, tuple(map(planner.for_parts(self.questions).rank, self.problems)))
+        parts = replace(planner.for_parts(self.questions), mechanism=self.mechanism)
+        return Ranked(self.questions, tuple(map(parts.rank, self.problems)))
 
 
 def settle(
@@ -140,16 +145,16 @@ def settle(
             return Steps(option, ())
         problem, mechanism = pose(asked)
         if len(looked) == 1 and not _has_parts(option, problem):
-            return Steps(option, (problem,))
+            return Steps(option, (problem,), mechanism)
         try:
-            found = _split(problem, partial(planner.for_parts(option).plan, mechanism=mechanism))
+            found = _split(problem, partial(planner.for_parts(option).plan, mechanism=mechanism), chosen=mechanism == "auto")
         except (RefusedError, UsageError) as refused:
             failure = refused.with_traceback(None) if failure is None else _neither(failure, refused)
             continue
         # As for a single query: a view, which ends releases with noise, only where no assumption covers the table itself.
         if mechanism != "auto" or not problem.theta or all(plan.view is None for _, plan in found):
-            return Steps(option, tuple(step for step, _ in found))
-        on_view = on_view or Steps(option, tuple(step for step, _ in found))
+            return Steps(option, tuple(step for step, _ in found), mechanism)
+        on_view = on_view or Steps(option, tuple(step for step, _ in found), mechanism)
     if on_view is not None:
         return on_view
     raise failure or UsageError("query: there must be one. Got none.")
@@ -186,23 +191,44 @@ def _undeclared(question: Question, sizes: Mapping[str, int]) -> bool:
 
 
 def _has_parts(questions: Sequence[Question], problem: Problem) -> bool:
-    """Whether there may be several statistics to release where one thing is asked, or some that are answered one at a time."""
+    """Whether there may be several statistics to release where one thing is asked, or some that are answered one at a time.
+
+    Averages under laws of whole rows are planned together or not at all: nothing has to be tried.
+    """
     parts = any(isinstance(one, Derived) and len(one.parts) > 1 for one in questions)
-    return len(_statistics(problem)) > 1 and (parts or is_ranged(problem))
+    return len(_statistics(problem)) > 1 and (parts or is_ranged(problem) or one_at_a_time(problem))
 
 
-def _split(problem: Problem, plan: Callable[[Problem], Plan]) -> list[tuple[Problem, Plan]]:
-    """The problem itself where it can be planned, else one for each of its statistics, on top of each other; and the plans."""
-    statistics = _statistics(problem)
+def _split(problem: Problem, plan: Callable[[Problem], Plan], *, chosen: bool = True) -> list[tuple[Problem, Plan]]:
+    """The problem itself where it can be planned, else one for each of its statistics, on top of each other; and the plans.
+
+    As for a single query, noise comes before a view of everything where an assumption is made and the mechanism is `chosen`.
+    """
+    statistics, together = _statistics(problem), None
     try:
-        return [(problem, plan(problem))]
+        together = plan(problem)
+        if together.view is None or len(statistics) < 2 or not (chosen and problem.theta):
+            return [(problem, together)]
     except (RefusedError, UsageError):
         if len(statistics) < 2:
             raise
+    try:
+        apart = _apart(problem, statistics, plan)
+    except (RefusedError, UsageError):
+        if together is None:
+            raise
+        return [(problem, together)]
+    return apart if together is None or all(made.view is None for _, made in apart) else [(problem, together)]
+
+
+def _apart(
+    problem: Problem, statistics: Sequence[tuple[Query, ...]], plan: Callable[[Problem], Plan]
+) -> list[tuple[Problem, Plan]]:
+    """Each with the same share of the budget, planned with the proof of all before it."""
     earlier, made = problem.earlier, []
     for k, queries in enumerate(statistics):
-        each = problem.spend / len(statistics)
-        changes = {"queries": queries, "spend": min(1.0, each / (1 - k * each)), "earlier": earlier}
+        share = problem.spend / (len(statistics) - k * problem.spend)  # of all of it, the last gets all that is left: just 1
+        changes = {"queries": queries, "spend": min(1.0, share), "earlier": earlier}
         rows = None if problem.individuals is None else problem.individuals / len(statistics)
         step = problem.model_copy(update={**changes, "individuals": rows})
         made.append((step, _planned_part(step, plan)))

@@ -76,10 +76,10 @@ BAD: dict[str, Bad] = {
     "delta 0 and no bounds": Bad(policy(delta=0), ("delta: ", "needs delta above 0", "Got 0.")),
     "empty Parquet": Bad(policy(), ("data: ", "at least 2 rows", "Got 0."), arrange=table(students(0))),
     "one row": Bad(policy(), ("data: ", "at least 2 rows", "Got 1."), arrange=table(students(1))),
-    "one row declared": Bad(policy(rows=1), ("rows: ", "greater than or equal to 2", "Got 1.")),
+    "one row declared": Bad(policy(rows=1), ("rows: ", "must be at least 2", "Got 1.")),
     "empty CSV": Bad(policy(data="s.csv", rows=5), ("data: ", "Got "), arrange=raw(b"", "s.csv")),
     "CSV without rows": Bad(
-        policy(data="s.csv", rows=5), ("column: ", "Got weight, which is text."), arrange=raw(b"weight,income\n", "s.csv")
+        policy(data="s.csv", rows=5), ("query: ", "Got weight, which is text."), arrange=raw(b"weight,income\n", "s.csv")
     ),
     "CSV with one row": Bad(
         policy(data="s.csv", rows=400),
@@ -90,12 +90,22 @@ BAD: dict[str, Bad] = {
     "CSV and no rows declared": Bad(
         policy(data="s.csv"), ("rows: must be declared, because s.csv",), arrange=table(students(), "s.csv")
     ),
-    "unknown column": Bad(policy(release=["avg(wieght)"]), ("column: must be one of weight, income, gender. Got wieght.",)),
-    "unknown secret column": Bad(policy(protect=[{"secret": "mean(age)", "within": 1}]), ("column: ", "Got age.")),
-    "unknown bounds": Bad(policy(bounds={"age": [0, 1]}), ("column: ", "Got age.")),
-    "text averaged": Bad(policy(release=["avg(gender)"]), ("column: ", "need a numeric column", "Got gender, which is text.")),
+    "CSV with other numbers of fields": Bad(
+        policy(data="s.csv", rows=5),
+        ("data: ", "with the same number of fields on each line"),
+        arrange=raw(b"weight,income\n1,2\n3,4,5\n6\n", "s.csv"),
+    ),
+    "a number for missing text": Bad(
+        policy(missing={"gender": 1}), ("missing: needs a numeric column. Got gender, which is text. Fill it in the table.",)
+    ),
+    "unknown column": Bad(
+        policy(release=["avg(wieght)"]), ("query: the column must be one of the table's. Got wieght. Close: weight.",)
+    ),
+    "unknown secret column": Bad(policy(protect=[{"secret": "mean(age)", "within": 1}]), ("protect: ", "Got age.")),
+    "unknown bounds": Bad(policy(bounds={"age": [0, 1]}), ("bounds: ", "Got age.")),
+    "text averaged": Bad(policy(release=["avg(gender)"]), ("query: ", "need a numeric column", "Got gender, which is text.")),
     "text as secret": Bad(
-        policy(protect=[{"secret": "mean(gender)", "within": 1}]), ("column: ", "Got gender, which is text.")
+        policy(protect=[{"secret": "mean(gender)", "within": 1}]), ("protect: ", "Got gender, which is text.")
     ),
     "low above high": Bad(policy(protect=secret(between=[2, 1])), ("protect[0].between: ", "must be below", "Got [2, 1].")),
     "bounds, low above high": Bad(policy(bounds={"weight": [400, 60]}), ("bounds.weight: ", "must be below", "Got [400, 60].")),

@@ -21,7 +21,7 @@ from scipy.stats import binom, norm
 from attrpriv import __version__
 from attrpriv.guarantee import QuantileClipEvidence
 from attrpriv.mechanisms import MECHANISMS, Plan
-from attrpriv.mechanisms.registry import Ranking
+from attrpriv.mechanisms.ranking import Ranking
 from bench.utility_suite import agreement, reporting
 from bench.utility_suite.measuring import Measured, Row, every_plan, paper_plan
 from bench.utility_suite.problems import Entry, suite

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "attrpriv"
 
 MAY_IMPORT: dict[str, set[str]] = {
-    "errors": set(),
+    "errors": {"shown"},
     "shown": set(),
     "notebook": {"shown"},
     "frames": {"errors"},
@@ -55,6 +55,7 @@ ANYTHING_BUT_CLI = {
     "steps",
     "demo",
     "ledger_record",
+    "named_columns",
     "reading",
     "record",
     "replanned",

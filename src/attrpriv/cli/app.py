@@ -1,28 +1,26 @@
 """The commands. Each one is a few lines over `Session`; `guarded` turns errors into one line and an exit code.
 
-What must never change: with `--json` stdout holds one JSON document and nothing else; an unexpected error prints its type and
-no message, because an engine's message can quote a value of the table.
+What must never change: with `--json` stdout holds one JSON document and nothing else.
 """
 
 from __future__ import annotations
 
+import gc
 import io
-import json
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from attrpriv import __version__
-from attrpriv.errors import AttrprivError
+from attrpriv.cli.guard import Commands, guarded, number, print_json, showing
+from attrpriv.errors import UsageError
 
 app = typer.Typer(
     name="attrpriv",
+    cls=Commands,
     help="Release statistics of a table while hiding properties of its sensitive columns.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -39,78 +37,24 @@ Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name o
 By = Annotated[str, typer.Option("--by", help="What auto compares: rmse, mean_absolute or alpha95 (the 95% bound).")]
 Spend = Annotated[
     float | None,
-    typer.Option("--spend", help="Share of what is left of the budget; default: fair to what the policy lists under release."),
+    typer.Option(
+        "--spend",
+        parser=number("spend"),
+        metavar="SHARE",
+        help="Share of what is left of the budget; default: fair to what the policy lists under release.",
+    ),
 ]
 WantedError = Annotated[
-    float | None, typer.Option("--error", help="The least epsilon, up to the policy's, that reaches this error.")
+    float | None,
+    typer.Option(
+        "--error", parser=number("error"), metavar="E", help="The least epsilon, up to the policy's, that reaches this error."
+    ),
 ]
-
-# What a shell says of a command that Ctrl-C ended.
-STOPPED = 130
 
 
 def clock() -> datetime:
     """The time that goes into the ledger; replaced in tests."""
     return datetime.now(UTC)
-
-
-@contextmanager
-def guarded(as_json: bool) -> Iterator[None]:
-    """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
-    try:
-        yield
-        sys.stdout.flush()
-        return
-    except AttrprivError as error:
-        kind, message, code = error.kind, str(error), error.exit_code
-    except (BrokenPipeError, typer.Exit, typer.Abort):
-        raise
-    except KeyboardInterrupt:
-        kind, code = "stopped", STOPPED
-        message = "stopped. What was released before that, if anything, is in the ledger."
-    except Exception as error:  # its message may quote the table
-        kind, code = "unexpected", 1
-        message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
-    try:
-        if as_json:
-            _print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
-        sys.stdout.flush()
-    except OSError:
-        _give_up_stdout()
-    from attrpriv.cli import render
-
-    render.complain(message)
-    raise typer.Exit(code)
-
-
-class _NotShownError(AttrprivError):
-    """The answer exists and the ledger holds it, but it could not be printed."""
-
-    kind = "not_shown"
-
-
-@contextmanager
-def showing(number: int) -> Iterator[None]:
-    """From here on the answer is released: what fails now must not be reported as if nothing had been."""
-    try:
-        yield
-        sys.stdout.flush()
-        return
-    except Exception as error:
-        problem = type(error).__name__
-    raise _NotShownError(
-        f"the answer was released but could not be printed ({problem}). Entry {number} of the ledger holds it."
-    )
-
-
-def _give_up_stdout() -> None:
-    """A full disk or a closed pipe: Python would try again when it ends, and complain in its own words."""
-    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
-
-
-def _print_json(document: Any) -> None:
-    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
 
 
 def _version(wanted: bool) -> None:
@@ -150,7 +94,7 @@ def init(
     with guarded(as_json):
         written = write_starter(data, out, force, template)
         if as_json:
-            _print_json(written.to_json())
+            print_json(written.to_json())
         else:
             render.show_starter(written)
 
@@ -160,14 +104,16 @@ def fit(
     policy: PolicyFile,
     public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML).")] = None,
-    confidence: Annotated[float | None, typer.Option("--confidence", help="Of the whole box; default: 1 - delta/2.")] = None,
+    confidence: Annotated[
+        float | None,
+        typer.Option("--confidence", parser=number("confidence"), metavar="C", help="Of the whole box; default: 1 - delta/2."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an assumption from public records, with its confidence. Never from the private table."""
     from attrpriv.cli import fit as fitting
     from attrpriv.cli import render
-    from attrpriv.errors import UsageError
 
     with guarded(as_json):
         if public is None or out is None:
@@ -175,7 +121,7 @@ def fit(
         with render.working("reading the public records"):
             written = fitting.fit_policy(policy, public, out, confidence, force=force)
         if as_json:
-            _print_json(written.to_json())
+            print_json(written.to_json())
         else:
             fitting.show(written)
 
@@ -189,7 +135,7 @@ def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fals
     with guarded(as_json):
         found = check_policy(policy, queries or None)
         if as_json:
-            _print_json(found.to_json())
+            print_json(found.to_json())
         else:
             render.show_check(found)
         if found.refusal is not None:
@@ -217,13 +163,13 @@ def plan(
         session = Session(policy=policy)
         ranked = session.ranked(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
         if as_json:
-            _print_json(ranked.entries())
+            print_json(ranked.entries())
         else:
             render.note(missing_table(session.policy))
             render.show_ranked(ranked, session.ledger_note(queries or None, ranked.plan, spend), error)
         if ranked.refused is not None:
             refusal = ranked.refused.error()
-            render.complain(str(refusal))
+            render.complain(str(refusal), told=not as_json)
             raise typer.Exit(refusal.exit_code)
 
 
@@ -247,7 +193,7 @@ def release(
             released = session.release(queries or None, mechanism, by=measure(by), error=error, spend=spend)
         with showing(released.entry.number):
             if as_json:
-                _print_json(released.to_json())
+                print_json(released.to_json())
             else:
                 render.show_release(released)
 
@@ -262,7 +208,6 @@ def view(
 ) -> None:
     """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
     from attrpriv.cli import render
-    from attrpriv.errors import UsageError
     from attrpriv.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
@@ -271,7 +216,7 @@ def view(
         with render.working("drawing the view"):
             plan = session.view(out, force=force, low_memory=low_memory)
         if as_json:
-            _print_json({"schema_version": 1, "out": str(out), "rows": plan.rows, "plan": plan.to_json()})
+            print_json({"schema_version": 1, "out": str(out), "rows": plan.rows, "plan": plan.to_json()})
         else:
             render.show_view(plan, out)
 
@@ -285,7 +230,7 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
     with guarded(as_json):
         told = explain_policy(policy, queries or None)
         if as_json:
-            _print_json(told.to_json())
+            print_json(told.to_json())
         else:
             render.show_explanation(told)
 
@@ -308,7 +253,7 @@ def ledger(
     with guarded(as_json):
         found = Recorded.read(policy, verify=verify, head=head, recheck=recheck)
         if as_json:
-            _print_json(found.to_json())
+            print_json(found.to_json())
         else:
             show(found)
 
@@ -319,7 +264,7 @@ def schema(as_json: AsJson = False) -> None:
     from attrpriv.policy import Policy
 
     with guarded(as_json=True):
-        _print_json(Policy.schema_document())
+        print_json(Policy.schema_document())
 
 
 @app.command()
@@ -337,7 +282,7 @@ def demo(
         with render.working("making a table of 10,000 students"):
             shown = run_demo(directory)
         if as_json:
-            _print_json(shown.to_json())
+            print_json(shown.to_json())
         else:
             render.show_demo(shown)
 
@@ -346,4 +291,10 @@ def main() -> None:
     """The entry point of the `attrpriv` command."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show must not cost the answer
         sys.stdout.reconfigure(errors="backslashreplace")
-    app()
+    # A command is short: cycles are looked for seldom, and not at its end, where that takes a sixth of a wide policy's time.
+    gc.set_threshold(1_000_000)
+    try:
+        app()
+    finally:
+        if "duckdb" not in sys.modules:  # it would report what it keeps, on stderr
+            gc.freeze()

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework.places import is_remote
+from attrpriv.engines.tables import open_table
+from attrpriv.errors import DataError, RefusedError, UsageError
+from attrpriv.framework.places import is_remote, is_url
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.advice import advice
+from attrpriv.named_columns import require_columns
 from attrpriv.policy import Policy
+from attrpriv.queries.derived import parts_of
 from attrpriv.session import Session
+from attrpriv.steps import read_questions
 
 # Of each entry of a plan.
 _KEPT = ("query", "mechanism", "noise", "error", "guarantee", "derived", "parts")
@@ -43,7 +47,7 @@ class Check:
 def missing_table(policy: Policy) -> str | None:
     """One line where the table is not there and the policy's own number of rows is planned for."""
     place = policy.data_path()
-    if policy.rows is None or place is None or is_remote(place) or set("*?[") & set(str(place)) or Path(place).exists():
+    if policy.rows is None or place is None or is_remote(place) or _is_pattern(place) or Path(place).exists():
         return None
     return (
         f"{Path(place).name} is not there: this is for the {policy.rows:,} rows that the policy declares. "
@@ -51,11 +55,34 @@ def missing_table(policy: Policy) -> str | None:
     )
 
 
+def look_at_schema(policy: Policy, queries: Sequence[str] | None) -> str | None:
+    """Compare names and types with those of a table in PostgreSQL, or of a pattern's files; a line where nothing was compared.
+
+    With `rows` declared a plan needs no table, and so opens none; whoever checks a policy wants it compared all the same.
+    """
+    place = policy.data_path()
+    if place is None or policy.rows is None or not (is_remote(place) or _is_pattern(place)):
+        return None
+    if is_remote(place) and not is_url(place):
+        return "Spark was not asked: names and types of columns were not checked."
+    try:
+        source = open_table(place)
+    except (DataError, UsageError) as error:
+        return f"{error} Names and types of columns were not checked."
+    require_columns(parts_of(read_questions(queries, policy)), policy, source.columns)
+    return None
+
+
+def _is_pattern(place: str | Path) -> bool:
+    return bool(set("*?[") & set(str(place)))
+
+
 def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     """Read the policy, compare it with the table's schema, and plan its queries together."""
     policy = Policy.load(path)
     if not queries and not policy.release:
         return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
+    unseen = look_at_schema(policy, queries)
     with Session(policy=policy) as session:
         try:
             ranked = session.ranked(queries)
@@ -66,5 +93,5 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     if plan is None or ranked.refused is not None:
         return Check(policy, None, None if ranked.refused is None else ranked.refused.error(), ())
     told = dict.fromkeys(map(advice, ranked.rankings))
-    extra = [*plan.warnings, *(line for line in (*told, held, missing_table(policy)) if line)]
+    extra = [*plan.warnings, *(line for line in (*told, held, unseen, missing_table(policy)) if line)]
     return Check(policy, plan, None, (*plan.remarks, *extra))

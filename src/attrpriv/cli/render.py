@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -19,12 +18,13 @@ from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
+from attrpriv.cli.lines import bar, complaint, fit, hang
 from attrpriv.derived_plan import computed_line, plans_of
 from attrpriv.engines.progress import watched
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.advice import advice
 from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.registry import Ranking
+from attrpriv.mechanisms.ranking import Ranking
 from attrpriv.queries.query import Query
 from attrpriv.shown import number, printable
 
@@ -51,12 +51,11 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
-def complain(message: str) -> None:
-    """One line; in a terminal, broken between words and not within them."""
+def complain(message: str, *, told: bool = False) -> None:
+    """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it."""
     line = f"attrpriv: {printable(' '.join(message.split()))}"
     if sys.stderr.isatty():
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        line = complaint(line, shutil.get_terminal_size().columns, told=told and sys.stdout.isatty())
     sys.stderr.write(line + "\n")
 
 
@@ -72,19 +71,8 @@ def working(what: str) -> Iterator[None]:
     if not shown.is_terminal:
         yield
         return
-    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows))):
+    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows, shown.width))):
         yield
-
-
-def bar(what: str, share: float, rows: int | None) -> str:
-    """How far the engine is, in one line.
-
-    >>> bar("reading", 0.25, 4_000_000)
-    'reading ━━━━━━━╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌╌ 25 %, 1,000,000 of 4,000,000 rows'
-    """
-    done = round(share * 28)
-    read = "" if rows is None else f", {round(share * rows):,} of {rows:,} rows"
-    return f"{what} {'━' * done}{'╌' * (28 - done)} {share:.0%}".replace("%", " %") + read
 
 
 def _table(*columns: str) -> Table:
@@ -96,7 +84,7 @@ def _table(*columns: str) -> Table:
 
 def _notes(shown: Console, notes: tuple[str, ...]) -> None:
     for note in notes:
-        shown.print(f"[dim]-[/dim] {escape(note)}")
+        hang(shown, f"[dim]-[/dim] {escape(note)}")
 
 
 def show_ranked(ranked: Ranked, ledger_note: str | None, error: float | None = None) -> None:
@@ -106,11 +94,10 @@ def show_ranked(ranked: Ranked, ledger_note: str | None, error: float | None = N
         if len(ranked.rankings) > 1:
             shown.print(f"[bold]{k + 1} of {len(ranked.rankings)}, one after the other[/bold]")
         _ranking(shown, ranking, error)
-    for one in ranked.computed:
-        shown.print(f"[dim]-[/dim] {escape(computed_line(one))}")
+    _notes(shown, tuple(map(computed_line, ranked.computed)))
     if ranked.plan is not None:
         if ledger_note is not None:
-            shown.print(f"[yellow]note[/yellow] {escape(ledger_note)}")
+            hang(shown, f"[yellow]note[/yellow] {escape(ledger_note)}")
         names = ", ".join(dict.fromkeys(one.chosen.mechanism for one in ranked.rankings if one.chosen is not None))
         shown.print(f"\nchosen: [bold green]{names}[/bold green]; nothing has been read or released.")
 
@@ -123,14 +110,14 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
     budget = "budget" if error is None else f"enough for an error ({ranking.by}) of {error:g}:"
     shown.print(f"{budget} epsilon {problem.epsilon:.6g}, delta {problem.delta:g}, n = {problem.n:,}\n")
     for query in problem.queries if ranking.plans else ():
-        shown.print(_mechanisms(ranking, query))
+        shown.print(_mechanisms(ranking, query, shown.width))
         shown.print()
     for reason, names in ranking.reasons.items():
-        shown.print(f"[yellow]{', '.join(names)}[/yellow] refused: {escape(reason)}")
+        hang(shown, f"[yellow]{', '.join(names)}[/yellow] refused: {escape(reason)}")
     if ranking.elsewhere:
-        shown.print(f"[yellow]for other assumptions[/yellow]: {escape(ranking.others)}.")
+        hang(shown, f"[yellow]for other assumptions[/yellow]: {escape(ranking.others)}.")
     if ranking.chosen is not None:
-        _notes(shown, ranking.chosen.remarks)
+        _notes(shown, (*([] if ranking.order is None else [ranking.order]), *ranking.chosen.remarks))
         if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
             _notes(shown, ("subsample: its error is from the statistic at a public composition, not from the table's own.",))
         told = advice(ranking)
@@ -140,24 +127,24 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
 def note(line: str | None) -> None:
     """Something to know beforehand, if anything."""
     if line is not None:
-        console().print(f"[yellow]note[/yellow] {escape(line)}\n")
+        shown = console()
+        hang(shown, f"[yellow]note[/yellow] {escape(line)}")
+        shown.print()
 
 
 def warn(shown: Console, lines: Sequence[str]) -> None:
     """What must not be missed: a line each."""
     for line in lines:
-        shown.print(f"[yellow]warning[/yellow] {escape(line)}")
+        hang(shown, f"[yellow]warning[/yellow] {escape(line)}")
 
 
-def _mechanisms(ranking: Ranking, query: Query) -> Table:
+def _mechanisms(ranking: Ranking, query: Query, width: int) -> Table:
     mean = "mean absolute error" if ranking.by == "mean_absolute" else "expected error"
     table = _table(escape(query.text), "noise", mean, "within 95% of the time", "guarantee")
     rows = [_row(plan, query, ranking.by) for plan in ranking.plans]
     for plan, row in zip(ranking.plans, rows, strict=True):
         table.add_row(*row, style="green" if plan is ranking.chosen else "")
-    for column, cells in zip(table.columns, zip(*rows, strict=True), strict=True):
-        header = str(column.header).split() if column is not table.columns[0] else []
-        column.min_width = max(len(word) for text in cells for word in [*text.split(), *header])  # no name or number is broken
+    fit(table, [printable(query.text), *(str(column.header) for column in table.columns[1:])], rows, width)
     return table
 
 
@@ -183,7 +170,7 @@ def show_release(released: Release) -> None:
     said: set[str] = set()  # what several plans say is said once
     for plan in released.plans:
         if plan.guarantee.statement not in said:
-            shown.print(f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+            hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
         _notes(shown, tuple(line for line in (*plan.certificate.assumes, *plan.remarks) if line not in said))
         warn(shown, plan.warnings)
         said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks}
@@ -192,8 +179,7 @@ def show_release(released: Release) -> None:
 
 
 def _answers(released: Release) -> Table:
-    whose = "the table's own value" if released.plan.view is None else "the whole table at that composition"
-    table = _table("released", "value", f"95% interval for {whose}", "mechanism")
+    table = _table("released", "value", f"95% interval for {released.interval_for}", "mechanism")
     rows = released.rows()
     for name, row in zip(_said_once(released, [row[0] for row in rows]), rows, strict=True):
         table.add_row(escape(name), f"[bold]{row[1]}[/bold]", *row[2:])
@@ -215,9 +201,8 @@ def _said_once(released: Release, names: Sequence[str]) -> list[str]:
 
 
 def _promise(shown: Console, plan: Plan) -> None:
-    shown.print(f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
-    for line in plan.certificate.assumes:
-        shown.print(f"[dim]-[/dim] {escape(line)}")
+    hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+    _notes(shown, plan.certificate.assumes)
 
 
 def show_view(plan: ViewPlan, out: Path) -> None:
@@ -228,17 +213,16 @@ def show_view(plan: ViewPlan, out: Path) -> None:
     for cell in plan.cells:
         table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
     shown.print(table)
-    shown.print(f"\n[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
-    for line in plan.certificate.assumes:
-        shown.print(f"[dim]-[/dim] {escape(line)}")
+    shown.print()
+    hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+    _notes(shown, plan.certificate.assumes)
 
 
 def show_explanation(told: Explanation) -> None:
     shown = console()
     for heading, lines in told.sections.items():
         shown.print(f"[bold]{heading}[/bold]")
-        for line in lines:
-            shown.print(f"[dim]-[/dim] {escape(line)}")
+        _notes(shown, tuple(lines))
         shown.print()
 
 

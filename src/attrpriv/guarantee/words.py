@@ -1,4 +1,4 @@
-"""What a release was, in words: for messages about what may follow it."""
+"""What a release was, in words: for messages about what may follow it, and about what its promise rests on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "calibrated_weights": "a release by calibrated weights",
         "chain": "a release about a chain",
         "constant": "a public constant",
-        "count_sequence": "counts with Laplace noise",
+        "count_sequence": "answers with Laplace noise",
         "coupling": "a count by the optimal mechanism",
         "gaussian": "averages with Gaussian noise",
         "group_transport": "averages by transport, under groups",
@@ -43,3 +43,24 @@ def in_words(kind: str) -> str:
     if kind.startswith("count"):
         return "a count that stands alone"
     return "a count under a parameter network" if kind.startswith("parameter") else "a release of another kind"
+
+
+# What the assumption of an evidence lets one state, where its numbers are not known exactly.
+_ABOUT_COUNTS = ("coupling", "kernel", "wasserstein")
+_ROOM: Mapping[str, str] = MappingProxyType(
+    {
+        "chain": "List further matrices under transition, or laws under initial.",
+        "hierarchy": "A hierarchy takes no tolerance in this version.",
+    }
+)
+
+
+def room(kind: str) -> str:
+    """What to state instead of exact numbers, by the kind of a release's evidence.
+
+    >>> room("count_laplace"), room("transport")
+    ('State intervals under given (of a network, a tolerance).', 'State a tolerance.')
+    """
+    if kind.startswith("count") or kind in _ABOUT_COUNTS:
+        return "State intervals under given (of a network, a tolerance)."
+    return _ROOM.get(kind, "State a tolerance.")

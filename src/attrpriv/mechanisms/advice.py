@@ -10,8 +10,9 @@ from collections.abc import Callable
 from attrpriv.assumptions import Gaussian
 from attrpriv.framework import Problem
 from attrpriv.mechanisms.accuracy import Measure
+from attrpriv.mechanisms.ranking import Ranking
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.registry import MECHANISMS, Ranking
+from attrpriv.mechanisms.registry import MECHANISMS
 from attrpriv.queries.query import Query
 
 # Halvings of the logarithm of a share: three digits of it.

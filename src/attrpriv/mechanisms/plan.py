@@ -45,6 +45,7 @@ from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.tally import Tally, TallyCategory
 from attrpriv.mechanisms.view import ViewPlan
 from attrpriv.mechanisms.weighted import weighted_averages
+from attrpriv.mechanisms.worth import worthless
 from attrpriv.noise import correlated_noise
 from attrpriv.queries.query import Query
 
@@ -83,12 +84,22 @@ class Plan(FrozenModel):
         return self.certificate.left(self.epsilon, self.delta)
 
     @property
+    def clips(self) -> bool:
+        """Whether values or answers are clipped to public ranges, so that intervals are for the clipped statistic."""
+        how = self.statistic
+        return (
+            any(part.clip is not None and part.centre is None for part in self.columns)
+            or (how is not None and (how.range is not None or any(clip is not None for clip in how.clips.values())))
+            or (self.tally is not None and self.tally.clips)
+        )
+
+    @property
     def warnings(self) -> tuple[str, ...]:
-        """What an approver must not miss: how the promise stands where the assumption's numbers are off."""
-        told = tuple(note for note in self.notes if note.startswith("fragile:"))
-        if isinstance(self.certificate.evidence, SampledEvidence) and told:
+        """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
+        told = (*(note for note in self.notes if note.startswith("fragile:")), *worthless(self))
+        if isinstance(self.certificate.evidence, SampledEvidence) and told[:1] and told[0].startswith("fragile:"):
             return told  # what is off there is no slope
-        line = fragile(self.epsilon, self.model_error)
+        line = fragile(self.epsilon, self.model_error, self.certificate.evidence.kind)
         return told if line is None or line in told else (line, *told)
 
     @property

@@ -6,15 +6,13 @@ errors differ by less than a share of 1e-9 they are equal, and equals go to the 
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
 
-from attrpriv.assumptions import Counts, Groups, Hierarchy
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.assumptions import Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.assumptions.chain import Chain
+from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
@@ -42,9 +40,10 @@ from attrpriv.mechanisms import (
 )
 from attrpriv.mechanisms.accuracy import MEASURES, Measure
 from attrpriv.mechanisms.count_yardsticks import is_tally
-from attrpriv.mechanisms.coverage import require_covered
+from attrpriv.mechanisms.coverage import SIMULATED, require_covered
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 
@@ -139,126 +138,18 @@ CONTINUES: Mapping[str, tuple[type[FrozenModel], ...]] = {
     "laplace": (CountSequenceEvidence,),
     "group_dp": (CountSequenceEvidence,),
 }
-_NEVER_CHOSEN = frozenset({"constant"})
-_WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
+# The kind of assumption that a mechanism asks for, and all that it can be used with.
+_KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
+    "markov_quilt": ("parameter_network", (ParameterNetwork,)),
+    "laplace": ("counts", (Counts, ParameterNetwork)),
+    "gaussian_approximation": ("gaussian", (Gaussian, Groups)),
+    "calibrated_weights": ("gaussian", (Gaussian,)),
+    "chain_quilt": ("chain", (Chain,)),
+    "wasserstein": ("counts", (Counts, ParameterNetwork)),
+    "optimal": ("counts", (Counts, ParameterNetwork)),
+}
 # Entries of a correlated column are secrets of another kind than properties of columns.
 _FOR_ENTRIES = frozenset({"chain_quilt", "group_dp"})
-# Errors that differ by a smaller share are equal.
-_EQUAL = 1e-9
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """Every mechanism side by side: the plans that hold, best first, and why the others were refused."""
-
-    problem: Problem
-    plans: tuple[Plan, ...]
-    refused: Mapping[str, Refusal]
-    by: Measure = "rmse"
-    wanted: str | None = None
-
-    @property
-    def chosen(self) -> Plan | None:
-        """The least error, or the mechanism that was asked for by name."""
-        if self.wanted is not None:
-            return next((plan for plan in self.plans if plan.mechanism == self.wanted), None)
-        return next(iter(self.able), None)
-
-    @property
-    def able(self) -> tuple[Plan, ...]:
-        """What `auto` may choose, best first.
-
-        A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that
-        rests on simulation, only where the policy opts in.
-        """
-        public = [plan for plan in self.plans if plan.mechanism in _NEVER_CHOSEN and self.problem.public]
-        if public:  # the number of rows alone: what tells nothing else spends nothing
-            return tuple(public)
-        sure = self.plans if self.problem.sampled else [plan for plan in self.plans if plan.guarantee.kind != "sampled"]
-        able = [plan for plan in sure if plan.mechanism not in _NEVER_CHOSEN]
-        if self._mistaken(able):
-            return ()
-        if any(plan.mechanism not in _WITHOUT_ASSUMPTION for plan in able):
-            able = [plan for plan in able if plan.view is None]
-        if ranged.is_ranged(self.problem) or any(plan.mechanism == "markov_quilt" for plan in able):
-            # noise for the whole range is never less than that of quilts, and what follows it may not use the network
-            able = [plan for plan in able if plan.mechanism != "group_dp"] or able
-        return tuple(able)
-
-    def score(self, plan: Plan) -> float:
-        """Expected error over all queries, free of units: the mean logarithm; unknown comes last."""
-        errors = [plan.error_of(query).by(self.by) for query in plan.queries]
-        if any(error is None for error in errors):
-            return math.inf
-        return sum(math.log(max(error or 0.0, 1e-300)) for error in errors) / len(errors)
-
-    def _mistaken(self, able: Sequence[Plan]) -> bool:
-        """An assumption that was meant to be used and is stated wrongly must not end in a view, which spends the ledger."""
-        without = all(plan.mechanism in _WITHOUT_ASSUMPTION for plan in able)
-        return bool(self.problem.theta) and without and any(refusal.usage for refusal in self.refused.values())
-
-    @property
-    def constant(self) -> Plan | None:
-        """The answer that the assumption already gives, where it has less error than the chosen one."""
-        chosen = self.chosen
-        better = [plan for plan in self.plans if chosen is not None and self.score(plan) < self.score(chosen)]
-        return next((plan for plan in better if plan.mechanism in _NEVER_CHOSEN), None)
-
-    @property
-    def reasons(self) -> dict[str, tuple[str, ...]]:
-        """Why mechanisms were refused, and which: equal reasons once, and other kinds of assumption not at all."""
-        return _together((r.reason, name) for name, r in self.refused.items() if _elsewhere(r) is None)
-
-    @property
-    def elsewhere(self) -> dict[str, tuple[str, ...]]:
-        """The kinds of assumption that the policy does not make, and the mechanisms that need them."""
-        kinds = ((_elsewhere(refusal), name) for name, refusal in self.refused.items())
-        return _together((kind, name) for kind, name in kinds if kind is not None)
-
-    @property
-    def others(self) -> str:
-        """What is for other assumptions, in a line."""
-        return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in self.elsewhere.items())
-
-    @property
-    def constant_wins(self) -> bool:
-        """Whether the assumption already tells more than the chosen release would."""
-        return self.constant is not None
-
-    def error(self) -> RefusedError | UsageError:
-        """The error to raise when no mechanism is left."""
-        if self.wanted is not None:
-            refusal = self.refused[self.wanted]
-            return _refused(f"{self.wanted}: {refusal.reason}", usage=refusal.usage)
-        told = {reason: [name for name in names if name not in _NEVER_CHOSEN] for reason, names in self.reasons.items()}
-        reasons = [f"{', '.join(names)}: {reason}" for reason, names in told.items() if names]
-        reasons += [f"for other assumptions: {self.others}."] if self.elsewhere else []
-        usage = any(refusal.usage for refusal in self.refused.values())
-        without = [plan.mechanism for plan in self.plans if plan.mechanism not in _NEVER_CHOSEN]
-        if without:  # an assumption was meant to be used: what does without it must be asked for
-            start = f"the assumption cannot be used as it is stated; ask for {' or '.join(without)} by name to do without it."
-            return _refused(f"{start} {' | '.join(reasons)}", usage=usage)
-        return _refused(f"no mechanism can prove the guarantee. {' | '.join(reasons)}", usage=usage)
-
-    def entries(self) -> list[dict[str, Any]]:
-        """One JSON-able entry for each query and mechanism."""
-        rows = [row for plan in self.plans for row in plan.entries(chosen=plan is self.chosen)]
-        for name, refusal in self.refused.items():
-            rows += [{"query": q.text, "mechanism": name, "refused": refusal.reason} for q in self.problem.queries]
-        return rows
-
-
-def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for key, name in named:
-        found[key] = (*found.get(key, ()), name)
-    return found
-
-
-def _elsewhere(refusal: Refusal) -> str | None:
-    """The kind of assumption that a mechanism needs, where that is all it lacks."""
-    needed = re.match(r"needs an? ([\w, ]+?) assumption\b", refusal.reason)
-    return None if needed is None or refusal.usage else re.sub(r"(,| or) an? ", r"\1 ", needed.group(1))
 
 
 def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ranking:
@@ -266,25 +157,42 @@ def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ran
     measure(by)
     wanted = None if mechanism == "auto" else known_mechanism(mechanism)
     plans: list[Plan] = []
-    refused: dict[str, Refusal] = {}
+    reasons: dict[str, Refusal] = {}
     for name in MECHANISMS:
         try:
             if name != wanted:
                 _require_quick(name, problem)
             plans.append(_planned(name, problem))
         except Refusal as refusal:
-            refused[name] = refusal
-    found = Ranking(problem, (), refused, by, wanted)
-    return replace(found, plans=_best_first(plans, found.score))
+            reasons[name] = refusal
+    found = Ranking(problem, (), reasons, by, wanted)
+    found = replace(found, plans=best_first([_with_opt_in(plan, found) for plan in plans], found))
+    return replace(found, by_itself=_by_itself(problem)) if found.ends_in_a_view else found
 
 
-def _best_first(plans: Sequence[Plan], score: Callable[[Plan], float]) -> tuple[Plan, ...]:
-    """By error; plans of equal error in the order in which they came, the simpler first."""
-    ranked, least = [], -math.inf
-    for value, place in sorted((score(plan), place) for place, plan in enumerate(plans)):
-        least = least if value <= least + _EQUAL else value
-        ranked.append((least, place))
-    return tuple(plans[place] for _, place in sorted(ranked))
+def _with_opt_in(plan: Plan, found: Ranking) -> Plan:
+    """With a note where the policy opts in to a simulation, and that is refused."""
+    unused = found.refused.get(SIMULATED) if found.problem.sampled and ranged.is_ranged(found.problem) else None
+    if unused is None:
+        return plan
+    note = f"{SIMULATED}, which sampled opts in to, is not used: {unused.reason}"
+    return plan.model_copy(update={"notes": (*plan.notes, note)})
+
+
+def _by_itself(problem: Problem) -> Plan | None:
+    """How the assumption covers one of the queries where that is alone and has the whole budget; None: it covers none."""
+    for query in () if problem.alone and len(problem.queries) == 1 else problem.queries:
+        alone = problem.model_copy(update={"queries": (query,), "spend": 1.0, "earlier": None})
+        for name in () if query.whole_table else MECHANISMS:
+            made = None if name in WITHOUT_ASSUMPTION | NEVER_CHOSEN else _plan_or_none(name, alone)
+            if made is not None and (problem.sampled or made.guarantee.kind != "sampled"):
+                return made
+    return None
+
+
+def one_at_a_time(problem: Problem) -> bool:
+    """Whether several statistics may have no proof together, and one each when they follow one another."""
+    return not problem.theta or is_tally(problem) or is_parameter_count(problem)
 
 
 def measure(by: str) -> Measure:
@@ -314,19 +222,34 @@ def _require_quick(name: str, problem: Problem) -> None:
         raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
 
 
+def _plan_or_none(name: str, problem: Problem) -> Plan | None:
+    """Without a search that takes long."""
+    try:
+        _require_quick(name, problem)
+        return _planned(name, problem)
+    except Refusal:
+        return None
+
+
 def _planned(name: str, problem: Problem) -> Plan:
     entries = [secret.text for secret in problem.secrets if secret.entries is not None]
     if entries and name not in _FOR_ENTRIES:
         raise Refusal(f"is not for {entries[0]}; chain_quilt is.")
     require_covered(name, problem)
-    if not problem.alone and name not in _NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
+    if not problem.alone and name not in NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
         _require_joint(name, problem)
     made = MECHANISMS[name](problem)
     return made if problem.alone else made.model_copy(update={"spend": problem.spend})
 
 
 def _require_joint(name: str, problem: Problem) -> None:
-    """Guarantees of single releases do not add up: only a proof for all of them together may follow one, or leave room."""
+    """Guarantees of single releases do not add up: only a proof for all of them together may follow one, or leave room.
+
+    A mechanism for another kind of assumption is refused for that: no share of the budget would change it.
+    """
+    asked, kinds = _KINDS.get(name, ("", ()))
+    if asked and not (problem.theta and all(isinstance(member, kinds) for member in problem.theta)):
+        raise Refusal(f"needs a {asked} assumption (assume: kind: {asked}).")
     if name not in CONTINUES and name != "subsample" and problem.earlier is None:
         raise Refusal("cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).")
     if problem.earlier is not None and not isinstance(problem.earlier, CONTINUES.get(name, ())):
@@ -347,7 +270,7 @@ def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Pla
         return _planned(known_mechanism(mechanism), problem)
     except Refusal as caught:
         refusal = caught
-    raise _refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
+    raise refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
 
 
 def plan_view_of(problem: Problem) -> ViewPlan:
@@ -357,8 +280,4 @@ def plan_view_of(problem: Problem) -> ViewPlan:
         return plan_view(problem)
     except Refusal as caught:
         refusal = caught
-    raise _refused(f"view: {refusal.reason}", usage=refusal.usage)
-
-
-def _refused(text: str, *, usage: bool) -> RefusedError | UsageError:
-    return UsageError(text) if usage else RefusedError(text)
+    raise refused(f"view: {refusal.reason}", usage=refusal.usage)

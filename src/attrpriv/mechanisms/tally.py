@@ -92,6 +92,11 @@ class Tally(FrozenModel):
         values = [cell.value for cell in self.cells]
         return max(values) - (min(values) if self.complete else 0)
 
+    @property
+    def clips(self) -> bool:
+        """Whether values are clipped before they are summed; an event looks at entries as they are."""
+        return self.complete and any(set(columns_of(parse_condition(cell.where))) & set(self.clip) for cell in self.cells)
+
     def total(self, counts: Sequence[int]) -> int:
         """F."""
         return sum(cell.value * count for cell, count in zip(self.cells, counts, strict=True))

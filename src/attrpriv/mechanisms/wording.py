@@ -124,5 +124,5 @@ def _mean_in_standard_errors(problem: Problem, theta: Sequence[Gaussian]) -> lis
     widest = max(gaussian.tolerance.mean for gaussian in theta)
     if not widest:
         return []
-    errors = widest * math.sqrt(problem.n)
-    return [f"the mean tolerance of {widest:g} sd makes {errors:.3g} standard error(s) at n = {problem.n}."]
+    errors = f"{widest * math.sqrt(problem.n):.3g}"
+    return [f"the mean tolerance of {widest:g} sd makes {errors} standard error{'s' * (errors != '1')} at n = {problem.n:,}."]

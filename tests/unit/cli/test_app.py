@@ -14,7 +14,7 @@ import typer
 import attrpriv
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli import app as app_module
-from attrpriv.cli import render, starter
+from attrpriv.cli import guard, render, starter
 from attrpriv.errors import CertificateError
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.queries.query import quoted
@@ -101,6 +101,27 @@ def test_version_and_help() -> None:
     assert Said("publish").code == 2
     assert Said("plan").code == 2
     assert Said("plan", "x.yaml", "--jsn").code == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("plan", "students.yaml", "--jsn"),
+        ("plan",),
+        ("plan", "students.yaml", "--spend", "half"),
+        ("release", "students.yaml", "--error"),
+        ("schema", "students.yaml"),
+        ("publish",),
+    ],
+    ids=["unknown option", "missing argument", "bad value", "no value", "too many arguments", "unknown command"],
+)
+def test_a_command_line_that_cannot_be_read_is_reported_like_every_error(wrong: tuple[str, ...]) -> None:
+    plain, asked = Said(*wrong), Said(wrong[0], "--json", *wrong[1:])
+    assert (plain.code, plain.out) == (2, "")
+    assert asked.code == 2
+    assert set(asked.json) == {"schema_version", "error"}
+    assert asked.json["error"] == {"kind": "usage", "message": asked.complaint, "exit_code": 2}
+    assert "Input should" not in plain.complaint
 
 
 # ------------------------------------------------------------------------------------------------------------------ plan
@@ -422,7 +443,7 @@ def test_a_certificate_that_fails_is_no_release(here: Path, monkeypatch: pytest.
 def test_an_answer_that_cannot_be_printed_is_not_denied(
     flags: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = app_module._print_json
+    real = guard.print_json
 
     def failing(document: Any) -> None:
         if "answers" in document:
@@ -430,7 +451,7 @@ def test_an_answer_that_cannot_be_printed_is_not_denied(
         real(document)
 
     monkeypatch.setattr(render, "show_release", fail)
-    monkeypatch.setattr(app_module, "_print_json", failing)
+    monkeypatch.setattr(app_module, "print_json", failing)
     said = Said("release", "students.yaml", *flags)
     assert said.code == 1
     assert said.complaint.startswith("the answer was released but could not be printed (")
@@ -472,7 +493,7 @@ def test_a_starter_policy_works_once_decided(name: str, here: Path) -> None:
         assert line in text
     undecided = Said("check", "new.yaml")
     assert undecided.code == 2
-    assert "Got 'TODO'" in undecided.complaint
+    assert "must be decided by you. Got TODO." in undecided.complaint
     (here / "new.yaml").write_text(decided(text), encoding="utf-8")
     assert Said("check", "new.yaml").code == 0
     assert Said("release", "new.yaml").code == 0

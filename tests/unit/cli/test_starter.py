@@ -84,7 +84,7 @@ def test_a_starter_policy_for_a_pattern_of_files(here: Path) -> None:
         write_table(here, students(rows=60), f"part-{k}.parquet")
     said = Said("init", "part-*.parquet")
     assert (said.code, said.err) == (0, "")
-    text = (here / "part-_.yaml").read_text(encoding="utf-8")
+    text = (here / "part-all.yaml").read_text(encoding="utf-8")
     assert "data: part-*.parquet" in text
     assert "from its schema" in text
 

@@ -10,9 +10,10 @@ import pytest
 from attrpriv.assumptions import Gaussian
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan, rank, registry
+from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan, rank
 from attrpriv.mechanisms.accuracy import Error, Measure
 from attrpriv.mechanisms.advice import advice
+from attrpriv.mechanisms.ranking import best_first
 from attrpriv.queries.query import Query
 
 
@@ -109,7 +110,7 @@ def order(by: Measure, *errors: tuple[float, float, float]) -> list[str]:
     names = [f"m{k}" for k in range(len(errors))]
     made = [with_error(base, *three, name) for name, three in zip(names, errors, strict=True)]
     found = Ranking(problem(), (), {}, by)
-    return [one.mechanism for one in registry._best_first(made, found.score)]
+    return [one.mechanism for one in best_first(made, found)]
 
 
 def test_each_measure_ranks_by_itself() -> None:

@@ -313,3 +313,4 @@ def test_parts_share_alike_and_never_more_than_there_is(parts: int) -> None:
         left -= used[-1]
         assert step.spend <= 1
     assert used == pytest.approx([1 / parts] * parts)
+    assert step.spend == 1  # all that is left, and so nothing is kept for later

@@ -101,6 +101,28 @@ def test_the_answers_are_the_table_s_own_within_their_ranges(tmp_path: Path, pas
     assert passes == list(wanted)
 
 
+def test_an_exact_answer_at_the_end_of_its_range_is_said_to_be_clipped(tmp_path: Path) -> None:
+    """The table's own median is 132: the interval of width 0 at 100 is for the clipped one, and the release says so."""
+    with session(tmp_path, ranges={"median(weight)": [60.0, 100.0]}) as opened:
+        found = opened.release("median(weight)", spend=0.2)
+        assert (found.value, found.interval(), found.plan.noise.kind) == (100.0, (100.0, 100.0), "none")
+        assert found.interval_for == "the table's value, clipped"
+        assert any("the interval is for this clipped statistic" in line for line in found.plan.remarks)
+        assert "95% interval for the table&#x27;s value, clipped" in found._repr_html_()
+        assert opened.release("avg(weight)", spend=0.2).interval_for == "the table's value, clipped"  # rows are clipped
+    normal = ap.Gaussian(
+        mean={"weight": 150, "height": 66}, sd={"weight": 25, "height": 3}, correlation={"weight~height": 0.3}, tolerance=0
+    )
+    plain = made(bounds={}, ranges={}, assume=normal, delta=1e-6, protect=[{"secret": "mean(height)", "within": 1}])
+    with ap.Session(TABLE, plain, ledger=tmp_path / "y.ledger") as opened:
+        assert opened.plan("avg(weight)", "gaussian").clips is False
+        moved = opened.release("avg(weight)", "transport")
+        assert moved.interval_for == "a table as assumed"
+        assert "95% interval for a table as assumed" in moved._repr_html_()
+    with ap.Session(TABLE, plain, ledger=tmp_path / "z.ledger") as opened:
+        assert opened.release("avg(weight)", "gaussian").interval_for == "the table's own value"
+
+
 def test_an_average_a_variance_and_a_slope_share_one_budget(tmp_path: Path, passes: list[str]) -> None:
     texts = ("avg(sat)", "var_pop(sat)", "regr_slope(sat, height)", "median(weight)")
     with session(tmp_path) as opened:

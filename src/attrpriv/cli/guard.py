@@ -1,0 +1,131 @@
+"""What a command says when something goes wrong: one line on stderr, one JSON document on stdout if asked, an exit code.
+
+What must never change: every failure has the same form, also of an option that cannot be read; an unexpected error prints its
+type and no message, because an engine's message can quote a value of the table.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from attrpriv.errors import AttrprivError, UsageError
+
+# What a shell says of a command that Ctrl-C ended.
+STOPPED = 130
+
+
+@contextmanager
+def guarded(as_json: bool) -> Iterator[None]:
+    """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+        return
+    except AttrprivError as error:
+        kind, message, code = error.kind, str(error), error.exit_code
+    except (BrokenPipeError, typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        kind, code = "stopped", STOPPED
+        message = "stopped. What was released before that, if anything, is in the ledger."
+    except Exception as error:  # its message may quote the table
+        kind, code = "unexpected", 1
+        message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
+    try:
+        if as_json:
+            print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
+        sys.stdout.flush()
+    except OSError:
+        _give_up_stdout()
+    from attrpriv.cli import render
+
+    render.complain(message)
+    raise typer.Exit(code)
+
+
+class _NotShownError(AttrprivError):
+    """The answer exists and the ledger holds it, but it could not be printed."""
+
+    kind = "not_shown"
+
+
+@contextmanager
+def showing(number: int) -> Iterator[None]:
+    """From here on the answer is released: what fails now must not be reported as if nothing had been."""
+    try:
+        yield
+        sys.stdout.flush()
+        return
+    except Exception as error:
+        problem = type(error).__name__
+    raise _NotShownError(
+        f"the answer was released but could not be printed ({problem}). Entry {number} of the ledger holds it."
+    )
+
+
+def _give_up_stdout() -> None:
+    """A full disk or a closed pipe: Python would try again when it ends, and complain in its own words."""
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+
+
+def print_json(document: Any) -> None:
+    """One document on stdout."""
+    readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
+
+
+class Commands(TyperGroup):
+    """All commands. An option or an argument that cannot be read is reported as everything else that goes wrong."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        given = sys.argv[1:] if args is None else args
+        run = partial(super().main, args, prog_name, complete_var, windows_expand_args=windows_expand_args, **extra)
+        if not given or not standalone_mode:
+            return run(standalone_mode=standalone_mode)
+        try:
+            sys.exit(run(standalone_mode=False))
+        except typer.TyperException as error:
+            problem = _misuse(error)
+        except UsageError as error:
+            problem = str(error)
+        try:
+            with guarded(as_json="--json" in given):
+                raise UsageError(problem)
+        except typer.Exit as done:
+            sys.exit(done.exit_code)
+
+
+def _misuse(error: typer.TyperException) -> str:
+    """What is wrong with the command line, and where its help is."""
+    said, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
+    return f"{said[0].lower()}{said[1:]}. See `{'attrpriv' if context is None else context.command_path} --help`."
+
+
+def number(name: str) -> Callable[[str], float]:
+    """A number of the command line, with an error that says which one."""
+
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            pass
+        raise UsageError(f"{name}: must be a number, such as 0.5. Got {text!r}.")
+
+    return read
