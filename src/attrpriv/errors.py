@@ -10,12 +10,14 @@
 
 Messages say the parameter, the requirement, what was received and what to do. A message may quote the policy, the query,
 column names and the number of rows, all of which are public. It never quotes a value of the table: a `DataError` that
-depends on the rows has a fixed text.
+depends on the rows has a fixed text. It is one line, whatever a name in it holds.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar
+
+from attrpriv.shown import printable
 
 
 class AttrprivError(Exception):
@@ -23,6 +25,9 @@ class AttrprivError(Exception):
 
     exit_code: ClassVar[int] = 1
     kind: ClassVar[str] = "error"
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(AttrprivError):

@@ -393,11 +393,11 @@ def test_the_table_is_compared_once_for_a_session(tmp_path: Path, monkeypatch: p
     [
         (
             "avg(x) filter (where height > 3)",
-            "query: the column must be one of the table's. Got height. It has: id, sex, x, age, city.",
+            "query: the column must be one of the table's. Got height. It has: id,",
         ),
         (
             "SELECT height, avg(x) FROM data GROUP BY height",
-            "query: the column must be one of the table's. Got height. It has: id, sex, x, age, city.",
+            "query: the column must be one of the table's. Got height. It has: id,",
         ),
         ("avg(x) filter (where city > 3)", "must compare a text column"),
         ("count(*) filter (where id = 3)", "query: must not read an identifier, which the view leaves out. Got id."),

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import attrpriv as ap
+from attrpriv.cli.checks import check_policy
 from attrpriv.errors import AttrprivError, DataError, PolicyError
 from tests.end_to_end.material import ROWS, policy, students, write_policy, write_table
 from tests.engines.backends import ENGINES, NO_POSTGRES, NO_SPARK, POSTGRES, every_engine
@@ -23,6 +24,7 @@ from tests.engines.backends import ENGINES, NO_POSTGRES, NO_SPARK, POSTGRES, eve
 exact_module = importlib.import_module("attrpriv.noise.exact")
 TABLE = students().append_column("height", pa.array([170 + (k * 37 % 101) / 7 for k in range(ROWS)]))
 PLANTED = "PLANTED-4711"
+WITH_POSTGRES = pytest.mark.skipif(NO_POSTGRES is not None, reason=str(NO_POSTGRES))
 
 
 def made(**changes: Any) -> ap.Policy:
@@ -72,7 +74,7 @@ def test_a_release_is_one_query_of_the_table(mechanism: str, tmp_path: Path) -> 
     assert queries[0].count("FROM") == 1
 
 
-@pytest.mark.skipif(NO_POSTGRES is not None, reason=str(NO_POSTGRES))
+@WITH_POSTGRES
 def test_a_release_is_one_query_of_a_postgres_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted where the driver sends them."""
     import psycopg
@@ -203,7 +205,7 @@ def test_ctrl_c_during_the_scan_spends_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(NO_POSTGRES is not None, reason=str(NO_POSTGRES))
+@WITH_POSTGRES
 def test_a_connection_that_drops_during_the_scan_spends_nothing(tmp_path: Path) -> None:
     import psycopg
 
@@ -252,6 +254,33 @@ def test_a_plan_never_opens_the_data(tmp_path: Path) -> None:
     for place in ("postgresql://nobody@127.0.0.1:9/none?table=people", "spark:people", "gone-*.parquet"):
         with ap.Session(policy=write_policy(tmp_path, policy(data=place, rows=ROWS))) as session:
             assert session.plan().n == ROWS
+
+
+UNSEEN = {
+    "postgresql://nobody@127.0.0.1:9/none?table=people": "data: the database must be reachable",
+    "spark:people": "Spark was not asked",
+    "gone-*.parquet": "data: a file of this pattern must exist",
+}
+
+
+@pytest.mark.parametrize("place", UNSEEN, ids=range(len(UNSEEN)))
+def test_a_check_says_what_it_could_not_look_at(place: str, tmp_path: Path) -> None:
+    found = check_policy(write_policy(tmp_path, policy(data=place, rows=ROWS)), None)
+    (note,) = [note for note in found.notes if "Names and types" in note or "names and types" in note]
+    assert found.refusal is None
+    assert note.startswith(UNSEEN[place])
+    assert "127.0.0.1" not in note
+
+
+@pytest.mark.parametrize("engine", ["files", pytest.param("postgres", marks=WITH_POSTGRES)])
+def test_a_check_looks_at_the_schema_though_rows_are_declared(engine: str, tmp_path: Path) -> None:
+    place = ENGINES["postgres"](TABLE, tmp_path) if engine == "postgres" else write_table(tmp_path, TABLE).parent / "*.parquet"
+    given = policy(data=str(place), rows=ROWS)
+    assert check_policy(write_policy(tmp_path, given), None).refusal is None
+    with pytest.raises(DataError, match=r"^query: the column must be one of the table's\. Got wieght\. Close: weight"):
+        check_policy(write_policy(tmp_path, {**given, "release": ["avg(wieght)"]}), None)
+    with pytest.raises(DataError, match=r"^bounds: the column must be one of the table's\. Got age\."):
+        check_policy(write_policy(tmp_path, {**given, "bounds": {"age": [0, 1]}}), None)
 
 
 @pytest.mark.parametrize("url", ["postgresql://ann:secret@db/x?table=t", "postgres://db/x?table=t&password=secret"])

@@ -339,8 +339,7 @@ def test_columns_are_refused_by_the_schema_before_any_row_is_read(tmp_path: Path
     path.unlink()  # nothing can be read any more
     expected = {
         "weight": "data: avg and sum need a numeric column. Got weight, which is text. Choose or make a numeric one.",
-        "born": "data: avg and sum need a numeric column. Got born, which is neither a number nor a boolean. "
-        "Choose or make a numeric one.",
+        "born": "data: avg and sum need a numeric column. Got born, which is a date. Choose or make a numeric one.",
         "wieght": "data: the column must be one of the table's. Got wieght. Close: weight.",
         "INCOME": "data: the column must be one of the table's. Got INCOME. Close: Income.",
         "a b": "data: the column must be one of the table's. Got 'a b'. It has: weight, Income, born.",

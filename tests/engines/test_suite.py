@@ -253,7 +253,7 @@ def test_a_row_without_a_category_is_announced(engine: str, tmp_path: Path) -> N
 @every_engine()
 def test_dates_and_categories_cannot_be_summed(engine: str, tmp_path: Path) -> None:
     source = open_table(ENGINES[engine](TABLE.select(["born", "city"]), tmp_path))
-    assert dict(source.columns) == {"born": "other", "city": "text"}
+    assert dict(source.columns) == {"born": "date", "city": "text"}
     for column in ("born", "city"):
         with pytest.raises(DataError, match="need a numeric column"):
             scan(source, [ColumnRead(column)])

@@ -270,10 +270,10 @@ def test_what_fails_in_the_engine_has_a_fixed_text(monkeypatch: pytest.MonkeyPat
 def test_the_schema_alone_decides_what_can_be_counted() -> None:
     columns = {"smoker": ["yes"], "x": [1.5], "n": [3]}
     for text, said in [
-        ("age > 3", "the column must be one of the table's. Got 'age'"),
-        ("x = 'a'", "must compare a float column with a float constant"),
+        ("age > 3", "the column must be one of the table's. Got age"),
+        ("x = 'a'", "must compare a float column with a number"),
         ("smoker = 3", "must compare a text column with a text constant"),
-        ("n = true", "must compare a integer column with a integer constant"),
+        ("n = true", "must compare an integer column with a number"),
         ("x is '1.5'", "x is not a category column; declare bins for it"),
     ]:
         assert said in str(failure("duckdb", columns, read([text])))

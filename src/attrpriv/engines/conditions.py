@@ -1,30 +1,65 @@
-"""Conditions of a row as engine expressions. Names and constants are data: Ibis quotes them."""
+"""Conditions of a row as engine expressions. Names and constants are data: Ibis quotes them.
+
+What must never change: a column is compared in its own type, exactly (`exact`), so that every engine says the same of a row.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
+from attrpriv.engines.exact import OPERATORS, compared, constantly, is_exact, one_of
+from attrpriv.engines.grid import very_float
+from attrpriv.engines.tables import shown_name
 from attrpriv.errors import DataError
-from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of
+from attrpriv.queries.conditions import (
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Join,
+    Not,
+    Number,
+    Value,
+    Written,
+    columns_of,
+    exact_number,
+)
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+_CONSTANTS: Mapping[str, str] = MappingProxyType(
     {
-        "=": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
+        "text": "a text column with a text constant",
+        "boolean": "a boolean column with true or false",
+        "date": "a date column with a date as text, such as '2020-01-31'",
+        "integer": "an integer column with a number",
+        "decimal": "a decimal column with a number",
+        "float": "a float column with a number",
     }
 )
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A column whose missing entries count as `fill`, and whose numbers are taken into `clip`.
+
+    Neither changes the column, whose type may have no such value: what a comparison says of the value is known without it.
+    """
+
+    column: Any
+    fill: float | None = None
+    clip: tuple[float, float] | None = None
+
+
 def holds(table: Any, condition: Condition) -> Any:
-    """Whether a row of a table (or of columns by name) satisfies the condition: true or false, never NULL, as in WHERE."""
+    """Whether a row of a table (or of columns or entries by name) satisfies the condition: true or false, never NULL."""
     return _three_valued(table, condition).fill_null(False)
 
 
@@ -35,20 +70,99 @@ def _three_valued(table: Any, condition: Condition) -> Any:
     if isinstance(condition, Not):
         return ~_three_valued(table, condition.part)
     column = table[condition.column]
+    return _of_entry(column, condition) if isinstance(column, Entry) else _of_column(column, condition)
+
+
+def _of_column(column: Any, condition: Compare | In | IsNull | Written) -> Any:
     if isinstance(condition, IsNull):
         return column.isnull()
     if isinstance(condition, Written):
-        return column.cast("string") == condition.text
+        return column == _day(condition.text) if column.type().is_date() else column.cast("string") == condition.text
+    return _compared(column, condition)
+
+
+def _of_entry(entry: Entry, condition: Compare | In | IsNull | Written) -> Any:
+    if isinstance(condition, IsNull):
+        return entry.column.isnull() if entry.fill is None else entry.column.isnull() & entry.column.notnull()
     if isinstance(condition, In):
-        return column.isin(list(condition.values))
-    return _OPERATORS[condition.operator](column, condition.value)
+        return reduce(operator.or_, [_of_entry(entry, Compare(condition.column, "=", value)) for value in condition.values])
+    if isinstance(condition, Written):
+        return _written(entry, condition)
+    if isinstance(condition.value, str | bool):
+        found = _of_column(entry.column, condition)
+        return found if entry.fill is None else found.fill_null(bool(entry.fill) == condition.value)
+    read: Callable[[Number], Fraction] = exact_number if is_exact(entry.column.type()) else _nearest
+    ends = None if entry.clip is None else (read(entry.clip[0]), read(entry.clip[1]))
+    found = _clipped(entry.column, condition, read(condition.value), ends)
+    if entry.fill is None:
+        return found
+    value = read(entry.fill) if ends is None else min(max(read(entry.fill), ends[0]), ends[1])
+    return found.fill_null(bool(OPERATORS[condition.operator](value, read(condition.value))))
+
+
+def _nearest(number: Number) -> Fraction:
+    return Fraction(float(number))
+
+
+def _written(entry: Entry, condition: Written) -> Any:
+    """A category by its name. A whole number has one; other types are written by the engine, and true or false if filled."""
+    if entry.column.type().is_integer():
+        if re.fullmatch(r"0|-?[1-9][0-9]*", condition.text):
+            return _of_entry(entry, Compare(condition.column, "=", int(condition.text)))
+        found = constantly(entry.column, False)
+    else:
+        found = _of_column(entry.column, condition)
+    return found if entry.fill is None else found.fill_null(str(bool(entry.fill)).lower() == condition.text)
+
+
+def _clipped(column: Any, condition: Compare, constant: Fraction, ends: tuple[Fraction, Fraction] | None) -> Any:
+    """A comparison of what the column is after clipping: decided where the constant is at or beyond an end."""
+    sign = condition.operator
+    if ends is None:
+        return _compared(column, condition)
+    if sign == "=":
+        return _clipped(column, replace(condition, operator="<="), constant, ends) & _clipped(
+            column, replace(condition, operator=">="), constant, ends
+        )
+    if sign == "!=":
+        return ~_clipped(column, replace(condition, operator="="), constant, ends)
+    if constant < ends[0] or (constant == ends[0] and sign in ("<", ">=")):
+        return constantly(column, sign in (">", ">="))
+    if constant > ends[1] or (constant == ends[1] and sign in ("<=", ">")):
+        return constantly(column, sign in ("<", "<="))
+    return _compared(column, condition)
+
+
+def _compared(column: Any, condition: Compare | In) -> Any:
+    """A comparison in the column's own type."""
+    values = condition.values if isinstance(condition, In) else (condition.value,)
+    if is_exact(column.type()):
+        numbers = [exact_number(value) for value in values if not isinstance(value, str | bool)]
+        return one_of(column, numbers) if isinstance(condition, In) else compared(column, condition.operator, numbers[0])
+    if column.type().is_floating():
+        column = column.cast("float64")
+    constants = _constants(column.type(), values)
+    return column.isin(constants) if isinstance(condition, In) else OPERATORS[condition.operator](column, constants[0])
+
+
+def _constants(dtype: Any, values: Sequence[Value]) -> list[Any]:
+    """Constants for a type that is not exact: the doubles nearest to numbers, days, and texts and booleans as they are."""
+    if dtype.is_floating():
+        return [very_float(float(value)) for value in values]
+    return [_day(str(value)) for value in values] if dtype.is_date() else list(values)
+
+
+def _day(text: str) -> Any:
+    import ibis
+
+    return ibis.literal(date.fromisoformat(text))
 
 
 def check_condition(columns: Mapping[str, str], condition: Condition) -> None:
     """Raise DataError, from the schema alone, where a condition names an unknown column or compares unlike things."""
     for name in columns_of(condition):
         if name not in columns:
-            raise DataError(f"condition: the column must be one of the table's. Got {name!r} in {condition}.")
+            raise DataError(f"condition: the column must be one of the table's. Got {shown_name(name)} in {condition}.")
     _check_types(columns, condition)
 
 
@@ -63,14 +177,27 @@ def _check_types(columns: Mapping[str, str], condition: Condition) -> None:
         for value in values:
             _check_value(columns[condition.column], value, condition)
     elif isinstance(condition, Written) and columns[condition.column] in ("float", "decimal", "other"):
-        raise DataError(f"between: {condition.column} is not a category column; declare bins for it.")
+        raise DataError(f"between: {shown_name(condition.column)} is not a category column; declare bins for it.")
+    elif isinstance(condition, Written) and columns[condition.column] == "date":
+        _check_value("date", condition.text, condition)
 
 
-def _check_value(kind: str, value: object, condition: Condition) -> None:
+def _check_value(kind: str, value: object, condition: Compare | In | Written) -> None:
+    if kind == "other":
+        name = shown_name(condition.column)
+        raise DataError(f"condition: the column must hold numbers, text, booleans or dates. Got {name} in {condition}.")
     fits = {
         "text": isinstance(value, str),
         "boolean": isinstance(value, bool),
-        "other": False,
-    }.get(kind, isinstance(value, int | float) and not isinstance(value, bool))
+        "date": isinstance(value, str) and _is_day(value),
+    }.get(kind, isinstance(value, int | float | Decimal) and not isinstance(value, bool))
     if not fits:
-        raise DataError(f"condition: must compare a {kind} column with a {kind} constant. Got {condition}.")
+        raise DataError(f"condition: must compare {_CONSTANTS[kind]}. Got {condition}.")
+
+
+def _is_day(text: str) -> bool:
+    """Whether a text is a day as ISO writes it, in the one way that the engines have too."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False

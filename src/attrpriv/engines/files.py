@@ -3,7 +3,7 @@
 What must never change:
 
 * Opening reads the schema, never a statistic. Parquet: the footer. CSV: the line of column names, and a sample of rows from
-  which DuckDB guesses the types.
+  which DuckDB guesses the types. A column is boolean where the sample says true and false; yes and no, t and f stay text.
 * Every row of a file counts. DuckDB's CSV reader, left to itself, skips rows that do not fit and takes the names from the next
   one, so that cells would become column names; here it may guess the delimiter and the types, nothing else.
 * A path that exists is a path and not a pattern, whatever characters it has. Files of one pattern have the same columns.
@@ -43,8 +43,13 @@ _CSV_FIXED: Mapping[str, Any] = MappingProxyType(
         "hive_partitioning": False,
     }
 )
+# What a boolean column of a CSV file may say, in any case, and how many rows are looked at: as many as DuckDB guesses from.
+_BOOLEAN = frozenset({"true", "false", "none"})
+_SAMPLE = 20_480
 _SUFFIXES = (".parquet", ".csv", ".csv.gz")
 _WILD = "*?["
+# What may stand between the fields of a CSV file.
+_MARKS = frozenset(",;|\t")
 
 
 def open_path(path: Path, shown: str) -> Source:
@@ -96,19 +101,34 @@ def _parquet_footer(path: Path) -> tuple[list[tuple[str, str]], int]:
 
 def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:
     engine = new_duckdb()
-    headers = quietly(lambda: [_csv_header(engine, path) for path in paths])
-    if headers is None:
+    heads = quietly(lambda: [_csv_head(engine, path) for path in paths])
+    if heads is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
+    headers = [names for _, names in heads]
     if not all(map(any, headers)):
         raise DataError(f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line.")
+    if any(len(names) == 1 and _MARKS & {*names[0]} for names in headers):  # no mark cuts every line into as many fields
+        raise DataError(UNREADABLE_CSV.format(shown=shown))
     # DuckDB calls an empty name by its position.
     check_names([column or f"column{position}" for position, column in enumerate(headers[0])])
     _require_same(headers, shown)
     literal = [_literal(path) for path in paths]
-    table = quietly(lambda: engine.read_csv(literal, header=True, **_CSV_FIXED))
+    table = quietly(lambda: _read_csv(engine, literal, heads[0][0]))
     if table is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
     return source_of(table, engine, name, None, lambda added: numbered(table, added))
+
+
+def _read_csv(engine: Any, literal: Sequence[str], delimiter: str) -> Any:
+    """The files as one table. DuckDB takes yes and no, t and f for booleans; here they are the words that are written."""
+    table = engine.read_csv(literal, header=True, **_CSV_FIXED)
+    found = [column for column, kind in table.schema().items() if kind.is_boolean()]
+    if not found:
+        return table
+    written = engine.read_csv(literal, header=True, all_varchar=True, delim=delimiter, **_CSV_FIXED)
+    sample = written.select(found).limit(_SAMPLE).to_pyarrow()
+    words = [column for column in found if {str(cell).lower() for cell in sample[column].unique().to_pylist()} - _BOOLEAN]
+    return engine.read_csv(literal, header=True, types=dict.fromkeys(words, "VARCHAR"), **_CSV_FIXED) if words else table
 
 
 def _require_same(schemas: Sequence[object], shown: str) -> None:
@@ -119,8 +139,8 @@ def _require_same(schemas: Sequence[object], shown: str) -> None:
         )
 
 
-def _csv_header(engine: Any, path: Path) -> list[str]:
-    """The first line's fields as they are written, or nothing where it holds values rather than names.
+def _csv_head(engine: Any, path: Path) -> tuple[str, list[str]]:
+    """The delimiter, and the first line's fields as they are written, or nothing where it holds values rather than names.
 
     DuckDB renames duplicates, so the names are read as a row. A file without a line of names is recognised only where a
     column has values that are not text; otherwise its first row would be taken for the names, as by any CSV reader.
@@ -129,10 +149,10 @@ def _csv_header(engine: Any, path: Path) -> list[str]:
     sniffed = f"SELECT HasHeader, Delimiter FROM sniff_csv(?, {options})"
     has_header, delimiter = engine.con.execute(sniffed, [_literal(path), *_CSV_FIXED.values()]).fetchone()
     if not has_header:
-        return []
+        return delimiter, []
     lines = engine.read_csv(_literal(path), header=False, all_varchar=True, delim=delimiter, **_CSV_FIXED)
     first = lines.limit(1).to_pyarrow().to_pylist()
-    return [(cell or "").strip() for line in first for cell in line.values()]
+    return delimiter, [(cell or "").strip() for line in first for cell in line.values()]
 
 
 def _literal(path: Path) -> str:

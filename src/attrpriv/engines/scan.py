@@ -27,16 +27,16 @@ import difflib
 import math
 import operator
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from fractions import Fraction
 from functools import cache, reduce
 from typing import Any, Literal
 
 from attrpriv.engines.conditions import check_condition, holds
+from attrpriv.engines.exact import in_type, spacing
 from attrpriv.engines.grid import Grid, adds_whole_numbers, as_number, is_missing, steps, very_float, whole_sum
-from attrpriv.engines.tables import ColumnType, Source, quietly, shown_name
+from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, quietly, shown_name
 from attrpriv.engines.tally import Tallied, TallyRead, prepared, tallied, tally_aggregates, unknown_category
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Condition, columns_of
@@ -121,18 +121,17 @@ def check_columns(source: Source, columns: Sequence[str]) -> None:
     for column in columns:
         kind = source.columns.get(column)
         if kind is None:
-            raise DataError(UNKNOWN_COLUMN.format(column=shown_name(column), hint=_hint(source, column)))
-        if kind in ("text", "other"):
-            described = "text" if kind == "text" else "neither a number nor a boolean"
-            raise DataError(NOT_NUMERIC.format(column=shown_name(column), type=described))
+            raise DataError(UNKNOWN_COLUMN.format(column=shown_name(column), hint=closest(source.columns, column)))
+        if kind in NOT_NUMBERS:
+            raise DataError(NOT_NUMERIC.format(column=shown_name(column), type=NOT_NUMBERS[kind]))
 
 
-def _hint(source: Source, column: str) -> str:
+def closest(columns: Iterable[str], column: str) -> str:
     """The names that come closest; a difference in case alone is the commonest slip."""
-    by_lower = {name.lower(): name for name in source.columns}
+    by_lower = {name.lower(): name for name in columns}
     close = [by_lower[lower] for lower in difflib.get_close_matches(column.lower(), by_lower, n=3)]
-    names = close or list(source.columns)[:8]
-    more = "" if close or len(names) == len(source.columns) else ", ..."
+    names = close or list(by_lower.values())[:8]
+    more = "" if close or len(names) == len(by_lower) else ", ..."
     return f"{'Close' if close else 'It has'}: {', '.join(map(shown_name, names))}{more}."
 
 
@@ -146,6 +145,8 @@ def _scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) 
         wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
     row = source.run(source.table.aggregate(**wanted))
     rows = int(row["rows"])
+    if not rows:  # Spark counts none of none as NULL
+        row = dict.fromkeys(row, 0)
     sums, hits = [], []
     for position, read in enumerate(reads):
         found = {name: row.get(f"{name}_{position}") for name in ("kept", "used", "missing", "below", "above", "hits")}
@@ -231,39 +232,20 @@ def _outside(value: Any, kind: ColumnType, clip: tuple[float, float] | None) -> 
 
 def _below(value: Any, low: Fraction) -> Any:
     """value < low for an exact type: the bound rounds up to the type's own spacing, which changes nothing."""
-    least, most, scale = _range(value.type(), low)
+    least, most, scale = spacing(value.type(), low)
     bound = math.ceil(low * 10**scale)
     if bound <= least:
         return None
-    return value.notnull() if bound > most else value < _exact(value.type(), bound, scale)
+    return value.notnull() if bound > most else value < in_type(value.type(), bound, scale)
 
 
 def _above(value: Any, high: Fraction) -> Any:
     """value > high for an exact type: the bound rounds down to the type's own spacing, which changes nothing."""
-    least, most, scale = _range(value.type(), high)
+    least, most, scale = spacing(value.type(), high)
     bound = math.floor(high * 10**scale)
     if bound >= most:
         return None
-    return value.notnull() if bound < least else value > _exact(value.type(), bound, scale)
-
-
-def _range(dtype: Any, bound: Fraction) -> tuple[float, float, int]:
-    """The least and the greatest value of an exact type, in units of 10**-scale, and that scale."""
-    if dtype.is_integer():
-        return dtype.bounds.lower, dtype.bounds.upper, 0
-    if dtype.scale is None or dtype.precision is None:  # PostgreSQL's plain numeric: as many digits as the bound has
-        return -math.inf, math.inf, bound.denominator.bit_length() - 1
-    most = 10**dtype.precision - 1
-    return -most, most, dtype.scale
-
-
-def _exact(dtype: Any, bound: int, scale: int) -> Any:
-    """bound * 10**-scale in the column's type; a decimal goes as text, because Ibis cuts one to 38 digits."""
-    import ibis
-
-    if dtype.is_integer():
-        return ibis.literal(bound, type=dtype)
-    return ibis.literal(format(Decimal(f"{bound}E-{scale}"), "f")).cast(dtype)
+    return value.notnull() if bound < least else value > in_type(value.type(), bound, scale)
 
 
 # ----------------------------------------------------------------------------------------------------------- the answer

@@ -24,7 +24,9 @@ from attrpriv.engines.progress import waited
 from attrpriv.errors import DataError
 from attrpriv.framework.places import is_remote
 
-ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "other"]
+ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "date", "other"]
+# Columns that cannot be added up, and what they are called.
+NOT_NUMBERS: Mapping[str, str] = MappingProxyType({"text": "text", "date": "a date", "other": "neither a number nor a boolean"})
 Made = TypeVar("Made")
 
 UNREADABLE_PARQUET = "data: the file must be a complete Parquet file. Got {shown}, which cannot be read. Write it anew."
@@ -217,12 +219,20 @@ def new_duckdb() -> Any:
     import ibis
 
     engine = ibis.duckdb.connect(autoinstall_known_extensions=False, temp_directory="")
-    engine.raw_sql("SET enable_progress_bar = false")
+    _draw_no_bar(engine)
     # It reads files on a disk. Fetching them ahead, into new memory each time, takes a fifth of a pass (bench/scale.py).
     engine.raw_sql("SET disable_parquet_prefetching = true")
     engine.raw_sql(f"SET disabled_optimizers = '{UNSOUND_OPTIMIZERS}'")
     engine.attrpriv_is_careful = True
     return engine
+
+
+def _draw_no_bar(engine: Any) -> None:
+    """In a notebook without ipywidgets DuckDB can draw no bar, and refuses to be told so."""
+    import duckdb
+
+    with contextlib.suppress(duckdb.InvalidInputException):
+        engine.raw_sql("SET enable_progress_bar = false")
 
 
 def numbered(table: Any, name: str) -> Any:
@@ -235,7 +245,19 @@ def numbered(table: Any, name: str) -> Any:
 def source_of(table: Any, engine: Any, name: str, rows: int | None, positioned: Callable[[str], Any] | None = None) -> Source:
     columns = {str(column): _column_type(dtype) for column, dtype in table.schema().items()}
     check_names(columns)
+    if engine.name == "postgres":
+        table = _without_decimal_nan(table)
     return Source(table, name, MappingProxyType(columns), rows, engine, positioned)
+
+
+def _without_decimal_nan(table: Any) -> Any:
+    """PostgreSQL's decimals have a NaN, above all numbers and equal to itself: missing here, like that of floats."""
+    import ibis
+
+    decimals = {name: dtype for name, dtype in table.schema().items() if dtype.is_decimal()}
+    if not decimals:
+        return table
+    return table.mutate(**{name: table[name].nullif(ibis.literal("NaN").cast(dtype)) for name, dtype in decimals.items()})
 
 
 def _column_type(dtype: Any) -> ColumnType:
@@ -247,6 +269,8 @@ def _column_type(dtype: Any) -> ColumnType:
         return "decimal"
     if dtype.is_floating():
         return "float"
+    if dtype.is_date():
+        return "date"
     return "text" if dtype.is_string() else "other"
 
 

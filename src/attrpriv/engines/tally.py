@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
 
-from attrpriv.engines.conditions import check_condition, holds
-from attrpriv.engines.tables import Source, has_nan, shown_name
+from attrpriv.engines.conditions import Entry, check_condition, holds
+from attrpriv.engines.tables import NOT_NUMBERS, Source, has_nan, shown_name
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Condition, columns_of
 
@@ -85,7 +85,7 @@ def _exactly_one(conditions: Sequence[Any]) -> Any:
 
     That the numbers of rows add up is not enough: a row of two values would make up for a row of none.
     """
-    return reduce(operator.add, [one.cast("int64") for one in conditions]) == 1
+    return reduce(operator.add, [one.cast("int32") for one in conditions]) == 1
 
 
 def prepared(
@@ -98,16 +98,10 @@ def prepared(
         if kind == "float":
             column = column.cast("float64")
             column = column.isnan().ifelse(None, column) if has_nan(source.engine) else column
-        if name in fill and (kind != "boolean" or fill[name] in (0, 1)) and kind != "text":
-            column = column.fill_null(bool(fill[name]) if kind == "boolean" else _whole(fill[name]))
-        if name in clip and kind in ("float", "integer", "decimal"):
-            column = column.clip(*map(_whole, clip[name]))
-        changed[name] = column
+        filled = name in fill and (kind != "boolean" or fill[name] in (0, 1)) and kind not in NOT_NUMBERS
+        clipped = name in clip and kind in ("float", "integer", "decimal")
+        changed[name] = Entry(column, fill[name] if filled else None, clip[name] if clipped else None)
     return changed
-
-
-def _whole(value: float) -> float:
-    return int(value) if value == int(value) else value
 
 
 def tallied(row: Mapping[str, Any], rows: int, read: TallyRead) -> Tallied | None:

@@ -30,6 +30,7 @@ LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 def require_covered(name: str, problem: Problem) -> None:
     """A refusal unless every query is of a kind that this mechanism knows."""
+    require_one_meaning(problem)
     for query in problem.queries:
         if name == ON_A_VIEW:
             _require_groups(problem, query)
@@ -41,6 +42,20 @@ def require_covered(name: str, problem: Problem) -> None:
             _require_all_rows(query)
         elif not query.simple:
             _require_linear(name, query)
+
+
+def require_one_meaning(problem: Problem) -> None:
+    """An average goes by its name (`Query.key`): a column must not be called as a combination or a subset beside it is."""
+    found: dict[str, Query] = {}
+    for query in problem.queries:
+        if query.key is None or query.group_by is not None:
+            continue
+        other = found.setdefault(query.key, query)
+        if (other.of, other.column, other.where) != (query.of, query.column, query.where):
+            raise Refusal(
+                f"{query.key}: is an average of other columns or rows, and the name of a column too. Rename that column.",
+                usage=True,
+            )
 
 
 def _require_groups(problem: Problem, query: Query) -> None:

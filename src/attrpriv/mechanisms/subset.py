@@ -29,6 +29,7 @@ from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.framework.public_groups import public_groups
 from attrpriv.mechanisms.column_plan import Group, Union
+from attrpriv.mechanisms.coverage import require_one_meaning
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of, joined, parse_condition
 from attrpriv.queries.overlap import relation
@@ -120,11 +121,12 @@ def _outside(where: str | None, around: Mapping[str | None, str | None]) -> str 
 
 
 def _around(where: str | None, sizes: Mapping[str | None, int]) -> str | None:
-    """The smallest subset around this one; of two names for the same rows, the first is around the second."""
+    """The innermost subset around this one; of two names for the same rows, the first is around the second."""
     names = list(sizes)
     found = [one for one in names if relation(where, one) == "inside"]
     found += [one for one in names[: names.index(where)] if relation(where, one) == "same"]
-    return min(reversed(found), key=lambda one: sizes[one]) if found else where
+    # Not by their sizes: a subset of all rows is as large as the table.
+    return min(reversed(found), key=lambda one: sum(relation(two, one) == "inside" for two in found)) if found else where
 
 
 def _size(problem: Problem, known: Mapping[str, int], where: str | None) -> int:
@@ -193,7 +195,9 @@ def grouped(problem: Problem) -> tuple[Problem, Groups]:
         groups[query.text] = tuple(Group(name=name, column=one.key or "") for name, one in each.items())
     if not groups:
         return problem, {}
-    return problem.model_copy(update={"queries": tuple(dict.fromkeys(queries))}), groups
+    parted = problem.model_copy(update={"queries": tuple(dict.fromkeys(queries))})
+    require_one_meaning(parted)
+    return parted, groups
 
 
 def _wheres(problem: Problem, query: Query) -> dict[str, str]:
@@ -233,7 +237,7 @@ def _spelled(problem: Problem, condition: Condition) -> Condition:
         return replace(condition, value=int(condition.value))
     if not isinstance(condition, Written):
         return condition
-    if problem.types.get(condition.column, "text") != "text":
+    if problem.types.get(condition.column, "text") not in ("text", "date"):
         kind = problem.types[condition.column]
         raise Refusal(f"categories: {condition.column} is {kind}; write its categories as such, not as text.", usage=True)
     return Compare(condition.column, "=", condition.text)

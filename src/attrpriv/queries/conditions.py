@@ -6,8 +6,11 @@ data, never code. It is kept as its canonical text, read back by the same parser
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -17,8 +20,11 @@ from attrpriv.queries.query import quoted
 if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
-Value = str | int | float | bool
+# A number as it was written: a float stands for its own decimal text (0.1 is one tenth), a Decimal for one no float has.
+Number = int | float | Decimal
+Value = str | Number | bool
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+_LONGEST_NUMBER = 1200
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,8 @@ def literal(value: Value) -> str:
     """A constant as SQL writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Decimal):
+        return format(value, "f")
     return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value)
 
 
@@ -199,7 +207,7 @@ def _value(node: exp.Expression) -> Value:
     from sqlglot import expressions as exp
 
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and not node.this.is_string:
-        return -_number(node.this)
+        return negated(_number(node.this))
     if isinstance(node, exp.Boolean):
         return bool(node.this)
     if isinstance(node, exp.Literal):
@@ -214,9 +222,34 @@ def as_sql(node: exp.Expression) -> str:
     return node.sql(dialect="duckdb", unsupported_level=ErrorLevel.IGNORE)
 
 
-def _number(node: exp.Expression) -> int | float:
-    text = str(node.this)
-    number = int(text) if text.isdigit() else float(text)
-    if number in (float("inf"), float("-inf")) or number != number:
-        raise QueryError(f"condition: numbers must be finite. Got {text}.")
-    return number
+def _number(node: exp.Expression) -> Number:
+    return exactly(str(node.this))
+
+
+def exactly(text: str) -> Number:
+    """The very number that a text states; one way to hold it for each way to write it in a condition's text.
+
+    >>> exactly("7"), exactly("0.10"), exactly("1e3"), exactly("9007199254740993.0"), exactly("12345678901234567.01")
+    (7, 0.1, 1000.0, 9007199254740993, Decimal('12345678901234567.01'))
+    """
+    if len(text) > _LONGEST_NUMBER or not math.isfinite(nearest := float(text)):
+        raise QueryError(f"condition: numbers must be finite, and have fewer digits. Got {text[:40]}.")
+    if text.isascii() and text.isdigit():
+        return int(text)
+    number = Decimal(text)
+    if number and not nearest:  # its digits are not looked at: there may be a billion
+        raise QueryError(f"condition: numbers must be 0 or at least 5e-324 in size. Got {text[:40]}.")
+    if Decimal(repr(nearest)) == number:
+        return nearest
+    whole = int(number)
+    return whole if whole == number else Decimal(format(number, "f").rstrip("0"))
+
+
+def negated(number: Number) -> Number:
+    """Decimals are not rounded to the digits of a context."""
+    return number.copy_negate() if isinstance(number, Decimal) else -number
+
+
+def exact_number(value: Number) -> Fraction:
+    """A constant as it was written."""
+    return Fraction(repr(value) if isinstance(value, float) else value)

@@ -1,22 +1,41 @@
 """Whether a condition on one column holds for a whole category of it: a value, or a bin of a numeric column.
 
 What must never change: the answer is what an engine would say of every row of the category. Where rows of one bin differ, or a
-text is compared with a number, there is no answer and the condition is refused.
+text is compared with a number, there is no answer and the condition is refused. So it is where a number is written with more
+digits than a double has and that matters: columns of decimals and of floats would answer differently.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Literal
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Value, Written, literal
+from attrpriv.queries.conditions import (
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Join,
+    Not,
+    Number,
+    Value,
+    Written,
+    exact_number,
+    exactly,
+    literal,
+)
 
-_OPERATORS: Mapping[str, Callable[[float, float], bool]] = MappingProxyType(
+# How a number is taken: as it is written, or as the nearest double.
+Reading = Callable[[Number], Fraction]
+_OPERATORS: Mapping[str, Callable[[Fraction, Fraction], bool]] = MappingProxyType(
     {
         "=": operator.eq,
         "!=": operator.ne,
@@ -83,7 +102,20 @@ def _compare(sign: Literal["=", "!=", "<", "<=", ">", ">="], category: Category,
     number = _number(category)
     if number is None:
         raise QueryError(f"condition: {whole} must compare the category {category!r} with a text.")
-    return _OPERATORS[sign](number, value)
+    return _in_every_type(lambda read: _OPERATORS[sign](read(number), read(value)), whole, (number, value))
+
+
+def _in_every_type(holds: Callable[[Reading], bool], whole: Compare | In, numbers: Sequence[Number]) -> bool:
+    """What is so as the numbers are written and as doubles, of which a column of either kind may consist."""
+    written = holds(exact_number)
+    if not all(isinstance(number, int) for number in numbers) and holds(_nearest) != written:
+        raise QueryError(f"condition: {whole} must compare with a number of fewer digits: floats cannot tell it from others.")
+    return written
+
+
+def _nearest(number: Number) -> Fraction:
+    """The nearest double."""
+    return Fraction(float(number)) if abs(exact_number(number)) < sys.float_info.max else exact_number(number)
 
 
 def _truth(category: Category, whole: Condition) -> bool:
@@ -94,32 +126,37 @@ def _truth(category: Category, whole: Condition) -> bool:
     raise QueryError(f"condition: {whole} must compare the category {category!r} with a text or a number.")
 
 
-def _number(category: Category) -> float | None:
-    """Whole numbers stay whole, whatever their size."""
+def _number(category: Category) -> Number | None:
+    """Whole numbers stay whole, whatever their size, and decimals as they are written."""
     if isinstance(category, bool | Bin):
         return None
-    for read in (int, float):
-        try:
-            found = category if isinstance(category, int | float) else read(category)
-        except ValueError:
-            continue
-        return found if math.isfinite(found) else None
+    if isinstance(category, int | float):
+        return category if math.isfinite(category) else None
+    with suppress(ValueError):
+        return int(category)
+    with suppress(ValueError, ArithmeticError, QueryError):
+        return exactly(category)
     return None
 
 
 def _bin_compare(sign: str, rows: Bin, value: Value, whole: Compare | In) -> bool:
     if isinstance(value, str | bool):
         raise QueryError(f"condition: {whole} must compare a binned column with a number.")
+    return _in_every_type(lambda read: _cut(sign, rows, read(value), read, whole), whole, (rows.low, rows.high, value))
+
+
+def _cut(sign: str, rows: Bin, value: Fraction, read: Reading, whole: Compare | In) -> bool:
+    low, high = read(rows.low), read(rows.high)
     ends = {
-        "<": (rows.high < value or (rows.high == value and not rows.closed), rows.low >= value),
-        "<=": (rows.high <= value, rows.low > value),
-        ">": (rows.low > value, rows.high <= value),
-        ">=": (rows.low >= value, rows.high < value or (rows.high == value and not rows.closed)),
+        "<": (high < value or (high == value and not rows.closed), low >= value),
+        "<=": (high <= value, low > value),
+        ">": (low > value, high <= value),
+        ">=": (low >= value, high < value or (high == value and not rows.closed)),
     }
     surely, never = ends.get(sign, (False, False))
     if surely or never:
         return surely
-    if sign in ("=", "!=") and not (rows.low <= value < rows.high or (rows.closed and value == rows.high)):
+    if sign in ("=", "!=") and not (low <= value < high or (rows.closed and value == high)):
         return sign == "!="
     raise QueryError(f"condition: {whole} cuts the bin {rows}; choose bins with an edge there.")
 

@@ -23,7 +23,19 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal
 
-from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Value, Written, columns_of, parse_condition
+from attrpriv.queries.conditions import (
+    Compare,
+    Condition,
+    In,
+    IsNull,
+    Join,
+    Not,
+    Value,
+    Written,
+    columns_of,
+    exact_number,
+    parse_condition,
+)
 
 Relation = Literal["same", "inside", "around", "apart"]
 # A value to try: a constant, a number between two of them, or None for a missing entry.
@@ -113,7 +125,7 @@ def _between(constants: Sequence[Value]) -> list[Tried]:
     texts = [value for value in constants if isinstance(value, str)]
     if texts or not constants:
         return [*texts, "".join(texts) + "+"]
-    numbers = sorted(Fraction(value) for value in constants if not isinstance(value, str))
+    numbers = sorted(exact_number(value) for value in constants if not isinstance(value, str))
     gaps = [(low + high) / 2 for low, high in itertools.pairwise(numbers)]
     return [*numbers, *gaps, numbers[0] - 1, numbers[-1] + 1, math.nan]
 
@@ -122,7 +134,7 @@ def _coarse(value: Value) -> str | bytes:
     if isinstance(value, str):  # without accents, punctuation, case, and zeros before a number
         letters = [one for one in unicodedata.normalize("NFKD", value).casefold() if one.isalnum()]
         return re.sub(r"(?<!\d)0+", "", "".join(letters))
-    return struct.pack("f", value) if abs(value) < 3e38 else b""
+    return struct.pack("f", float(value)) if abs(exact_number(value)) < 3e38 else b""
 
 
 def _holds(condition: Condition, row: Mapping[str, Tried]) -> bool | None:
@@ -140,5 +152,10 @@ def _holds(condition: Condition, row: Mapping[str, Tried]) -> bool | None:
     if value is None or isinstance(condition, Written):
         return None
     if isinstance(condition, In):
-        return any(value == one for one in condition.values)
-    return _OPERATORS[condition.operator](value, condition.value)
+        return any(value == _as_tried(one) for one in condition.values)
+    return _OPERATORS[condition.operator](value, _as_tried(condition.value))
+
+
+def _as_tried(constant: Value) -> Tried:
+    """A number as it was written: decimals compare it so, and floats, which take the nearest double, in the same order."""
+    return constant if isinstance(constant, str | bool) else exact_number(constant)

@@ -90,7 +90,6 @@ def parse_expression(text: str) -> exp.Expression:
 
 
 def _parse_select(text: str) -> exp.Select:
-    import sqlglot
     from sqlglot import expressions as exp
     from sqlglot.errors import SqlglotError
 
@@ -99,14 +98,21 @@ def _parse_select(text: str) -> exp.Select:
     stripped = text.strip()
     full = stripped if stripped[:6].lower() == "select" or stripped[:4].lower() == "with" else f"SELECT {stripped}"
     try:
-        statements = sqlglot.parse(full, dialect="duckdb")
+        statements = _statements(full)
     except (SqlglotError, RecursionError):
-        statements = []
+        statements = ()
     if len(statements) == 1 and isinstance(statements[0], exp.SetOperation):
         raise refused(statements[0].key, "ask for the statistics in one list", text)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select) or not statements[0].expressions:
         raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(text)}.")
     return statements[0]
+
+
+@lru_cache(maxsize=16)  # what a secret says is read in several ways, one after the other; none of them changes the tree
+def _statements(text: str) -> tuple[exp.Expr | None, ...]:
+    import sqlglot
+
+    return tuple(sqlglot.parse(text, dialect="duckdb"))
 
 
 def not_too_deep(read: Callable[[], Made], text: str) -> Made:

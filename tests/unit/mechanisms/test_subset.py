@@ -23,8 +23,9 @@ from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import GaussianEvidence
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.mechanisms.plan import Plan
+from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.registry import MECHANISMS
-from attrpriv.mechanisms.subset import Rows
+from attrpriv.mechanisms.subset import Rows, grouped
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 
@@ -435,6 +436,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         {"sizes": {**SIZES, "age > 3": 300}},
         "how many rows satisfy both is not declared",
     ),
+    "a column beside a subset of its name": (
+        f"{IN_A}, avg(\"x filter (where ward = 'a')\")",
+        {},
+        "is an average of other columns or rows, and the name of a column too",
+    ),
     "by an assumed column": ("avg(x) filter (where z > 6)", {"sizes": {"z > 6": 300}}, "do not have the assumed law"),
     "by the secret": ("avg(x) filter (where g > 6)", {"sizes": {"g > 6": 300}}, "do not have the assumed law"),
     "of the secret": ("avg(g) filter (where ward = 'a')", {}, "a column of a secret; over a subset that is not covered"),
@@ -471,6 +477,22 @@ def test_what_is_refused(name: str) -> None:
 def test_no_other_mechanism_takes_a_subset(mechanism: str, text: str) -> None:
     with pytest.raises(RefusedError):
         plan_problem(problem(text, covariance(1), bounds={"x": (0.0, 500.0)}), mechanism)
+
+
+def test_a_column_beside_a_group_of_its_name_is_refused() -> None:
+    queries = (*asked_for("by group"), Query("avg", "x filter (where ward = 'a')"))
+    for listed in (queries, queries[::-1]):
+        with pytest.raises(Refusal, match="is an average of other columns or rows, and the name of a column too"):
+            grouped(problem("avg(x)", covariance(1), queries=listed))
+
+
+def test_a_subset_of_all_rows_is_around_the_others() -> None:
+    """Declared as large as the table, and still inside it: not a second subset beside the others."""
+    every, some = "ward in ('a', 'b', 'c', 'd')", "ward = 'a'"
+    asked = f"avg(x) filter (where {every}), avg(x) filter (where {some})"
+    found = Rows.of(problem(asked, covariance(1), sizes={every: 900, some: 150}))
+    assert found.nested(range(2)) == {every: (750, every), some: (150, every)}
+    assert [(union.wheres, union.rows) for union in found.unions()] == [((every, some), 900)]
 
 
 def test_a_group_that_was_released_is_not_released_again() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -24,6 +26,8 @@ from attrpriv.queries.conditions import (
     Value,
     Written,
     columns_of,
+    exact_number,
+    exactly,
     literal,
     parse_condition,
 )
@@ -58,8 +62,9 @@ def joined(word: Any, parts: tuple[Condition, ...]) -> Join:
     return Join(word, tuple(flat))
 
 
+decimals = st.decimals(-(10**25), 10**25, places=20).map(str).map(exactly).filter(lambda x: isinstance(x, Decimal))
 floats = st.floats(allow_nan=False, allow_infinity=False).filter(lambda x: str(x) != "-0.0")
-numbers = st.integers(-(10**20), 10**20) | floats
+numbers = st.integers(-(10**20), 10**20) | floats | decimals
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 anything = numbers | texts | st.booleans()
 names = st.sampled_from([*COLUMNS, "é", "a b", "from", 'x"', "'"])
@@ -88,6 +93,11 @@ def test_text_and_tree_are_inverse(tree: Condition) -> None:
         ("t = 'it''s'", "t = 'it''s'"),
         ("b = TRUE", "b = true"),
         ('"a b" = .5', '"a b" = 0.5'),
+        ("x in (7, 7.0, 0.50, 1e3, -0.1)", "x in (7, 7.0, 0.5, 1000.0, -0.1)"),
+        ("x = 9007199254740993.0", "x = 9007199254740993"),
+        ("x = -12345678901234567.010", "x = -12345678901234567.01"),
+        ("x = 12345678901234567.01e-30", "x = 0.00000000000001234567890123456701"),
+        ("x > 1e30", "x > 1e+30"),
     ],
 )
 def test_what_is_read(text: str, canonical: str) -> None:
@@ -106,6 +116,22 @@ def test_what_is_read(text: str, canonical: str) -> None:
 def test_what_is_refused(text: str) -> None:
     with pytest.raises(QueryError, match=r"must (be|compare)"):
         parse_condition(text)
+
+
+@given(st.from_regex(r"[0-9]{1,30}(\.[0-9]{0,30})?(e-?[0-9]{1,2})?", fullmatch=True, alphabet="0123456789.e-"))
+def test_a_constant_is_the_number_that_is_written(text: str) -> None:
+    for written, wanted in ((text, Fraction(text)), (f"-{text}", -Fraction(text))):
+        condition = parse_condition(f"x = {written}")
+        assert isinstance(condition, Compare)
+        assert not isinstance(condition.value, str)
+        assert exact_number(condition.value) == wanted
+        assert parse_condition(str(condition)) == condition
+
+
+@pytest.mark.parametrize("text", ["1e-400", "1e-999999999", "0." + "1" * 2000, "9" * 5000, "1e309"])
+def test_numbers_that_no_one_writes(text: str) -> None:
+    with pytest.raises(QueryError, match="condition: numbers must be"):
+        parse_condition(f"x = {text}")
 
 
 def test_which_columns_are_read() -> None:
@@ -166,13 +192,13 @@ def engine() -> Any:
 @pytest.mark.parametrize(
     ("condition", "message"),
     [
-        (Compare("nowhere", "=", 1), "the column must be one of the table's. Got 'nowhere'"),
-        (Compare("n", "=", "1"), "must compare a integer column with a integer constant"),
-        (Compare("n", "=", True), "must compare a integer column"),
+        (Compare("nowhere", "=", 1), "the column must be one of the table's. Got nowhere"),
+        (Compare("n", "=", "1"), "must compare an integer column with a number"),
+        (Compare("n", "=", True), "must compare an integer column"),
         (Compare("t", "<", 1), "must compare a text column"),
         (In("b", (True, 1)), "must compare a boolean column"),
         (Not(Join("or", (IsNull("n"), Compare("x", "=", "a")))), "must compare a float column"),
-        (Compare("d", "=", "2020-01-01"), "must compare a other column"),
+        (Compare("d", "=", "2020-01-01"), "must hold numbers, text, booleans or dates. Got d in d = "),
         (Written("x", "1"), "x is not a category column; declare bins"),
         (Written("d", "1"), "d is not a category column; declare bins"),
     ],

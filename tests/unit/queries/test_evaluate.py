@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from attrpriv.queries.evaluate import Bin, Category, holds_for
 
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 EDGES = (0.0, 18.0, 65.0, 120.0)
+CENTS = [Decimal("0.10"), Decimal("2.50"), Decimal("-7.25")]
 BINS = [Bin(low, high, k == 2) for k, (low, high) in enumerate(itertools.pairwise(EDGES))]
 
 
@@ -76,6 +78,7 @@ def test_bins_agree_with_the_engine_or_refuse() -> None:
         ([True, False], [1, 0], [True, False], False),
         ([True, False], [True, False], [True, False], False),
         ([2**53, 2**53 + 1], [str(2**53), str(2**53 + 1)], [2**53, 2**53 + 1], True),
+        (CENTS, list(map(str, CENTS)), [*CENTS, 3, 0.1], True),
     ],
 )
 def test_values_agree_with_the_engine(
@@ -112,6 +115,10 @@ def test_a_category_by_name_is_what_the_engine_writes(values: list[Any], names: 
         ("x is '1'", 1.0, "must compare the category 1.0 with a number"),
         ("x is '[0, 1]'", Bin(0, 1, True), "with a number"),
         ("x = 1", True, "must compare the category True with a text"),
+        # Equal among floats, and not among decimals.
+        ("x = 0.1000000000000000055511151231257827", 0.1, "must compare with a number of fewer digits"),
+        ("x < 12345678901234567.01", "12345678901234567", "must compare with a number of fewer digits"),
+        ("x < 65.00000000000000001", Bin(18, 65, True), r"cuts the bin \[18, 65\]"),
     ],
 )
 def test_what_has_no_answer_is_refused(text: str, category: Category, said: str) -> None:

@@ -45,6 +45,8 @@ KNOWN: dict[tuple[str | None, str | None], str | None] = {
     ("t = 'a01'", "t = 'a1'"): None,
     ("a < 18014398509481984", "a >= 18014398509481984.0"): None,
     ("a < 1", "a >= 1.0"): None,
+    ("a < 0.12345678901234567891", "a >= 0.12345678901234567891"): "apart",
+    ("a < 0.12345678901234567891", "a >= 0.12345678901234567892"): None,
     # Texts have no order here, and types are not mixed.
     ("t < 'm'", "t >= 'm'"): None,
     ("a = 1", "a = 'b'"): None,
