@@ -32,6 +32,7 @@ def endless(source: Source) -> Any:
     return source.engine.con.execute("SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b").fetchall()
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_stops_the_engine_and_comes_through(source: Source) -> None:
     timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

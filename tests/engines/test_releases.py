@@ -194,6 +194,7 @@ def slow_view(rows: int = ROWS) -> Any:
     return connection.table("slow")
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_during_the_scan_spends_nothing(tmp_path: Path) -> None:
     with ap.Session(slow_view(), made(rows=ROWS), ledger=tmp_path / "x.ledger") as session:
         session.plan()
