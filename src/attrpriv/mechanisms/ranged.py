@@ -47,7 +47,7 @@ class Ranged:
         low, high = self.how.range or (-math.inf, math.inf)
         middle = "" if self.how.undefined is None else f" Where no line fits, it is {self.how.undefined:.6g}."
         rows = f"{', '.join(map(quoted, self.how.clips))}: values outside the bounds are clipped."
-        kept = f"{self.query.text}: the answer is kept within [{low:.6g}, {high:.6g}].{middle}"
+        kept = f"{self.query.text}: the statistic is kept within [{low:.6g}, {high:.6g}].{middle}"
         return rows, kept, "the interval is for this clipped statistic: where the table goes beyond, its own can lie outside."
 
 
