@@ -59,7 +59,7 @@ def test_an_unexpected_error_says_only_its_type(tmp_path: Path) -> None:
     broken = "def fail(*_): raise ValueError('PLANTED')\nimport attrpriv.reading as r; r.scan = fail"
     done = attrpriv("release", "students.yaml", folder=tmp_path, first=broken)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"attrpriv: unexpected ValueError; nothing was released.")
+    assert done.stderr.startswith(b"attrpriv: unexpected ValueError. What was released before that, if anything,")
     assert done.stderr.count(b"\n") == 1
     assert b"PLANTED" not in done.stderr
 

@@ -21,6 +21,8 @@ from attrpriv.errors import AttrprivError, UsageError
 
 # What a shell says of a command that Ctrl-C ended.
 STOPPED = 130
+# A list may be released one after the other, and fail on the way.
+_BEFORE = "What was released before that, if anything, is in the ledger."
 
 
 @contextmanager
@@ -36,10 +38,10 @@ def guarded(as_json: bool) -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         kind, code = "stopped", STOPPED
-        message = "stopped. What was released before that, if anything, is in the ledger."
+        message = f"stopped. {_BEFORE}"
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
-        message = f"unexpected {type(error).__name__}; nothing was released. Please report it with the command you used."
+        message = f"unexpected {type(error).__name__}. {_BEFORE} Please report it with the command you used."
     try:
         if as_json:
             print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})

@@ -16,11 +16,12 @@ from functools import reduce
 from types import MappingProxyType
 from typing import Any
 
-from attrpriv.engines.exact import OPERATORS, compared, constantly, is_exact, one_of
+from attrpriv.engines.exact import compared, constantly, is_exact, one_of
 from attrpriv.engines.grid import very_float
 from attrpriv.engines.tables import shown_name
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import (
+    OPERATORS,
     Compare,
     Condition,
     In,

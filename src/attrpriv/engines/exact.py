@@ -13,18 +13,12 @@ above or below all of its values. A missing entry satisfies neither a comparison
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
-Operator = Literal["=", "!=", "<", "<=", ">", ">="]
-
-OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
-    {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-)
+from attrpriv.queries.conditions import OPERATORS, Operator
 
 
 def is_exact(dtype: Any) -> bool:

@@ -22,10 +22,11 @@ from fractions import Fraction
 from typing import Any
 
 from attrpriv.engines.conditions import check_condition
+from attrpriv.engines.grid import very_float
 from attrpriv.engines.scan import NOT_FINITE, check_columns
 from attrpriv.engines.tables import Source, careful, quietly, shown_name
 from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, kept_rows
-from attrpriv.engines.view_values import NO_GROUP, Bounds, Group, Transform, exact_float, is_nowhere, row_table, transformed
+from attrpriv.engines.view_values import NO_GROUP, Bounds, Group, Transform, is_nowhere, row_table, transformed
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
@@ -164,7 +165,7 @@ def _rows(
 def _where(rows: Any, value: Any) -> Any:
     import ibis
 
-    return ibis.ifelse(rows.hit & ~rows.absent, value, exact_float(0.0))
+    return ibis.ifelse(rows.hit & ~rows.absent, value, very_float(0.0))
 
 
 def _halved(kept: Any, exponents: Sequence[int]) -> Any:
@@ -194,7 +195,7 @@ def _exponent(largest: float | None) -> int:
 
 def _times_power(y: Any, power: int) -> Any:
     """y times a power of two, exactly; in two steps, because the power itself may be no float."""
-    return y * exact_float(2.0 ** (power // 2)) * exact_float(2.0 ** (power - power // 2))
+    return y * very_float(2.0 ** (power // 2)) * very_float(2.0 ** (power - power // 2))
 
 
 def _gathered(rows: list[dict[str, Any]], units: Sequence[Fraction], view: Viewed) -> ViewMoments:

@@ -14,10 +14,11 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
+from attrpriv.engines.grid import very_float
 from attrpriv.engines.tables import careful, quietly
 from attrpriv.engines.view import ENGINE_FAILED
 from attrpriv.engines.view_answers import Viewed
-from attrpriv.engines.view_values import exact_float, row_table
+from attrpriv.engines.view_values import row_table
 from attrpriv.errors import DataError
 from attrpriv.queries.query import Query
 
@@ -50,7 +51,7 @@ def _rows(view: Viewed, query: Query, weights: Sequence[float], wanted: Sequence
         **{f"n{k}": (rows.cell == k).cast("int64").sum() for k in range(len(weights))}
     )
     upwards = ibis.window(group_by="group", order_by="value", preceding=None, following=0)
-    parts = [exact_float(w) * counted[f"n{k}"].sum().over(upwards).cast("float64") for k, w in enumerate(weights)]
+    parts = [very_float(w) * counted[f"n{k}"].sum().over(upwards).cast("float64") for k, w in enumerate(weights)]
     reached = counted.select("group", "value", reached=reduce(operator.add, parts))
     levels = len(wanted[0])
     least = {f"q{j}": reached.value.min(where=reached.reached >= _of_group(reached, wanted, j)) for j in range(levels)}
@@ -63,4 +64,4 @@ def _rows(view: Viewed, query: Query, weights: Sequence[float], wanted: Sequence
 def _of_group(rows: Any, wanted: Sequence[Sequence[float]], level: int) -> Any:
     import ibis
 
-    return ibis.cases(*((rows.group == k, exact_float(one[level])) for k, one in enumerate(wanted)), else_=exact_float(0.0))
+    return ibis.cases(*((rows.group == k, very_float(one[level])) for k, one in enumerate(wanted)), else_=very_float(0.0))

@@ -13,6 +13,7 @@ from functools import reduce
 from typing import Any
 
 from attrpriv.engines.conditions import holds
+from attrpriv.engines.grid import very_float
 from attrpriv.engines.view import cell_number, nan_is_missing
 from attrpriv.queries.arithmetic import Arithmetic
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
@@ -76,7 +77,7 @@ def row_table(table: Any, query: Query, groups: Sequence[Group] | None, missing:
 def _ones(table: Any) -> Any:
     import ibis
 
-    return ibis.ifelse(table.cell.notnull(), exact_float(1.0), exact_float(0.0))
+    return ibis.ifelse(table.cell.notnull(), very_float(1.0), very_float(0.0))
 
 
 def _kept_by_filter(table: Any, query: Query) -> Any:
@@ -104,21 +105,14 @@ def is_nowhere(group: int) -> bool:
     return group == _NOWHERE
 
 
-def exact_float(number: float) -> Any:
-    """The very float: as text, which DuckDB reads as a float and not, like a number in SQL, as a decimal first."""
-    import ibis
-
-    return ibis.literal(repr(number)).cast("float64")
-
-
 def _filled(table: Any, name: str, missing: Mapping[str, float]) -> Any:
     """The column as a float; a missing entry, NaN too, takes the policy's value or stays missing."""
     value = nan_is_missing(table[name].cast("float64"))
-    return value.fill_null(exact_float(missing[name])) if name in missing else value
+    return value.fill_null(very_float(missing[name])) if name in missing else value
 
 
 def _clipped(value: Any, ends: tuple[float, float] | None) -> Any:
-    return value if ends is None else value.clip(lower=exact_float(ends[0]), upper=exact_float(ends[1]))
+    return value if ends is None else value.clip(lower=very_float(ends[0]), upper=very_float(ends[1]))
 
 
 def polynomial(of: Arithmetic, table: Any, named: Mapping[str, str]) -> Any:
@@ -126,7 +120,7 @@ def polynomial(of: Arithmetic, table: Any, named: Mapping[str, str]) -> Any:
     if of.column is not None:
         return table[named[of.column]]
     products = [
-        reduce(operator.mul, [table[named[name]] for name in monomial], exact_float(float(weight)))
+        reduce(operator.mul, [table[named[name]] for name in monomial], very_float(float(weight)))
         for monomial, weight in of.terms
     ]
     return reduce(operator.add, products)
@@ -137,15 +131,15 @@ def transformed(values: Sequence[Any], group: Any, transform: Transform) -> Any:
     import ibis
 
     branches = [(group == k, _transformed(values, one)) for k, one in enumerate(transform) if one is not None]
-    return ibis.cases(*branches, else_=exact_float(0.0)) if branches else exact_float(0.0)
+    return ibis.cases(*branches, else_=very_float(0.0)) if branches else very_float(0.0)
 
 
 def _transformed(values: Sequence[Any], one: Quadratic | AtMost) -> Any:
     import ibis
 
     if isinstance(one, AtMost):
-        return ibis.ifelse(values[0] <= exact_float(one.limit), exact_float(1.0), exact_float(0.0))
-    off = [value - exact_float(centre) for value, centre in zip(values, one.centres, strict=True)]
-    terms = [exact_float(a) * x for a, x in zip(one.linear, off, strict=True)]
-    terms += [exact_float(a) * off[j] * off[k] for j, k, a in one.squares]
+        return ibis.ifelse(values[0] <= very_float(one.limit), very_float(1.0), very_float(0.0))
+    off = [value - very_float(centre) for value, centre in zip(values, one.centres, strict=True)]
+    terms = [very_float(a) * x for a, x in zip(one.linear, off, strict=True)]
+    terms += [very_float(a) * off[j] * off[k] for j, k, a in one.squares]
     return reduce(operator.add, terms)

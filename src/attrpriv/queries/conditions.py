@@ -7,12 +7,14 @@ data, never code. It is kept as its canonical text, read back by the same parser
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrpriv.errors import QueryError
 from attrpriv.queries.query import quoted
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 Number = int | float | Decimal
 Value = str | Number | bool
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
+OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {"=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+)
 _LONGEST_NUMBER = 1200
 
 

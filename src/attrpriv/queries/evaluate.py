@@ -8,17 +8,16 @@ digits than a double has and that matters: columns of decimals and of floats wou
 from __future__ import annotations
 
 import math
-import operator
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Literal
 
 from attrpriv.errors import QueryError
 from attrpriv.queries.conditions import (
+    OPERATORS,
     Compare,
     Condition,
     In,
@@ -35,16 +34,6 @@ from attrpriv.queries.conditions import (
 
 # How a number is taken: as it is written, or as the nearest double.
 Reading = Callable[[Number], Fraction]
-_OPERATORS: Mapping[str, Callable[[Fraction, Fraction], bool]] = MappingProxyType(
-    {
-        "=": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +91,7 @@ def _compare(sign: Literal["=", "!=", "<", "<=", ">", ">="], category: Category,
     number = _number(category)
     if number is None:
         raise QueryError(f"condition: {whole} must compare the category {category!r} with a text.")
-    return _in_every_type(lambda read: _OPERATORS[sign](read(number), read(value)), whole, (number, value))
+    return _in_every_type(lambda read: OPERATORS[sign](read(number), read(value)), whole, (number, value))
 
 
 def _in_every_type(holds: Callable[[Reading], bool], whole: Compare | In, numbers: Sequence[Number]) -> bool:

@@ -13,17 +13,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 import re
 import struct
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
 from attrpriv.queries.conditions import (
+    OPERATORS,
     Compare,
     Condition,
     In,
@@ -41,16 +40,6 @@ Relation = Literal["same", "inside", "around", "apart"]
 # A value to try: a constant, a number between two of them, or None for a missing entry.
 Tried = Value | Fraction | None
 
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
-    {
-        "=": operator.eq,
-        "!=": operator.ne,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-    }
-)
 _MOST_TRIED = 20_000
 
 
@@ -153,7 +142,7 @@ def _holds(condition: Condition, row: Mapping[str, Tried]) -> bool | None:
         return None
     if isinstance(condition, In):
         return any(value == _as_tried(one) for one in condition.values)
-    return _OPERATORS[condition.operator](value, _as_tried(condition.value))
+    return bool(OPERATORS[condition.operator](value, _as_tried(condition.value)))
 
 
 def _as_tried(constant: Value) -> Tried:

@@ -423,7 +423,7 @@ def test_an_unexpected_error_says_only_its_type(name: str, here: Path, monkeypat
     said, told = Said(*arguments), Said(*arguments, "--json")
     assert said.code == told.code == 1
     assert said.complaint == told.complaint
-    assert said.complaint.startswith("unexpected ValueError; nothing was released.")
+    assert said.complaint.startswith("unexpected ValueError. What was released before that, if anything,")
     assert PLANTED not in said.out + said.err + told.out + told.err
     assert told.json["error"] == {"kind": "unexpected", "message": told.complaint, "exit_code": 1}
     assert contents(here) == before
