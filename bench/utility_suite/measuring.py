@@ -69,7 +69,7 @@ class Measured:
 
     def worse(self, most: float) -> list[str]:
         """The mechanisms that err less than what `auto` chooses, by more than a share; the constant answer is no release."""
-        rivals = [row for row in self.rows if row.mechanism not in ("constant", "paper") and row.kind != "sampled"]
+        rivals = [row for row in self.rows if row.mechanism not in ("constant", "paper")]
         text = "{}: {} errs by {:.6g}, less than {}, which auto chooses: {:.6g}"
         return [
             text.format(self.name, row.mechanism, row.predicted, self.chosen, self.auto.predicted)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from attrpriv.release import Release
     from attrpriv.session import Session
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "AttrprivError": "errors",

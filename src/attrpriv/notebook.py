@@ -35,7 +35,6 @@ def policy_facts(policy: Policy) -> dict[str, str]:
         "rows": "" if policy.rows is None else f"{policy.rows:,}",
         "known rows": "" if policy.known_rows == 0 else f"a share of {policy.known_rows:g}",
         "ranges": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.ranges.items()]),
-        "simulation": "" if policy.sampled is None else f"allowed, kind sampled, confidence {policy.sampled.confidence!r}",
         "bounds": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.bounds.items()]),
         "resolution": some([f"{name} {step:g}" for name, step in policy.resolution.items()]),
         "missing": some([f"{name} {value:g}" for name, value in policy.missing.items()]),
@@ -92,7 +91,7 @@ def ledger_html(record: LedgerRecord) -> str:
 
 
 def _promise(plan: Plan) -> str:
-    said = f"<div><b>{_safe(plan.guarantee.label)}</b> {_safe(plan.guarantee.statement)}.</div>"
+    said = f"<div><b>{_safe(plan.guarantee.kind)}</b> {_safe(plan.guarantee.statement)}.</div>"
     warnings = "".join(f"<div><b>warning</b> {_safe(line)}</div>" for line in plan.warnings)
     return said + _listed((*plan.certificate.assumes, *plan.remarks)) + warnings
 

@@ -62,7 +62,7 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
 def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> list[Fraction]:
     """The exact value of the plan's statistic, kept in its range, from one pass."""
     (query,) = [query for query in plan.queries if not query.whole_table]
-    rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips, how.scales))
+    rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips))
     if rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {rows}. Got {plan.n}.")
     return [how.kept(value)]

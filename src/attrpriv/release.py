@@ -194,7 +194,7 @@ class Release:
 
     def __str__(self) -> str:
         rows = [f"{name} = {value}  (95%: {interval}; {mechanism})" for name, value, interval, mechanism in self.rows()]
-        promise = f"{self.plan.guarantee.label}: {self.plan.guarantee.statement}."
+        promise = f"{self.plan.guarantee.kind}: {self.plan.guarantee.statement}."
         return "\n".join(map(printable, [*rows, promise, *self.whereabouts]))
 
     def __repr__(self) -> str:

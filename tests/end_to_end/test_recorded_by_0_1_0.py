@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from attrpriv.errors import CertificateError
+from attrpriv.accounting.history import Replayed
+from attrpriv.accounting.standing import Known
+from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.record import read_document, recheck
 
 FILE = Path(__file__).parents[1] / "data" / "ledgers_0_1_0.json.gz"
@@ -49,4 +51,16 @@ def test_a_planted_change_is_found(tmp_path: Path) -> None:
     (entry,) = read_document(place)
     entry.plan[0]["certificate"]["evidence"]["terms"][0]["scale"] *= 0.5
     with pytest.raises(CertificateError):
+        recheck("record", (entry,))
+
+
+def test_a_simulated_release_is_kept_and_not_continued(tmp_path: Path) -> None:
+    """Its proof is gone with the method: the record can be read, and nothing is promised on top of it."""
+    place = tmp_path / "record.json"
+    place.write_bytes(gzip.decompress((FILE.parent / "ledger_0_1_0_simulated.json.gz").read_bytes()))
+    (entry,) = read_document(place)
+    assert [answer["query"] for answer in entry.answers] == ["median(y)"]
+    with pytest.raises(RefusedError, match="entry 1 rests on a proof that this version does not know"):
+        Known.of(Replayed((entry,), 1))
+    with pytest.raises(CertificateError, match="entry 1 rests on a proof"):
         recheck("record", (entry,))

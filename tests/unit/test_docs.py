@@ -30,7 +30,6 @@ from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
 from attrpriv.engines import scan, tables, tally, view, view_values
 from attrpriv.framework import Secret
-from attrpriv.mechanisms.statistic_plan import UNDEFINED
 from attrpriv.mechanisms.tally import OUTSIDE
 from attrpriv.policy import Policy
 from attrpriv.reading import OTHER_SIZE
@@ -302,7 +301,6 @@ def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> 
         tally.UNKNOWN_CATEGORY,
         OUTSIDE,
         OTHER_SIZE,
-        UNDEFINED,
         view.OUT_OF_RANGE,
         view.NO_CELL,
         view_values.NO_GROUP,

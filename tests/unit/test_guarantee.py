@@ -293,7 +293,7 @@ def test_frozen() -> None:
     assert isinstance(certificate.assumes, tuple)
     guarantee = Guarantee(kind="proved", statement="s", reference="r")
     with pytest.raises(ValidationError):
-        guarantee.kind = "sampled"  # type: ignore[misc]
+        guarantee.kind = "approximate"  # type: ignore[misc]
     assert Guarantee.from_json(guarantee.to_json()) == guarantee
     assert str(guarantee) == "s (proved; r)"
     with pytest.raises(PolicyError, match="kind"):

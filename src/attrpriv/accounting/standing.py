@@ -18,13 +18,14 @@ same function decides again, from the record alone, in `attrpriv ledger --rechec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
-from attrpriv.errors import CertificateError, RefusedError
+from attrpriv.errors import CertificateError, PolicyError, RefusedError
 from attrpriv.guarantee import Certificate, ConstantEvidence
 from attrpriv.guarantee.words import in_words
 from attrpriv.policy.change import require_tighter
@@ -109,7 +110,12 @@ class Known:
 
 
 def certificate_of(entry: Entry) -> Certificate:
-    return Certificate.from_json(entry.plan[0]["certificate"])
+    with suppress(PolicyError):
+        return Certificate.from_json(entry.plan[0]["certificate"])
+    raise RefusedError(
+        f"entry {entry.number} rests on a proof that this version does not know. attrpriv ledger shows what it holds; nothing "
+        "more can be released on top of it."
+    )
 
 
 def stated_by(entry: Entry) -> Mapping[str, Any]:

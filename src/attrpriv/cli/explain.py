@@ -161,8 +161,7 @@ def _answer_line(plan: Plan, k: int) -> str:
     if noise.kind in ("none", "kernel"):
         how = "is released as it is" if noise.kind == "none" else "is moved as little as possible"
         return f"{query.text} {how} ({plan.mechanism}); {off}."
-    by = plan.mechanism if plan.guarantee.confidence is None else f"{plan.mechanism}; {plan.guarantee.label}"
-    return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({by}); {off}."
+    return f"{query.text} gets {noise.kind} noise of scale {noise.scale:.4g} ({plan.mechanism}); {off}."
 
 
 def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _mechanisms(ranking: Ranking, query: Query, width: int) -> Table:
 
 def _row(plan: Plan, query: Query, by: Measure) -> tuple[str, ...]:
     name = "constant (baseline)" if plan.mechanism == "constant" else plan.mechanism
-    return name, *_numbers(plan, query, by), plan.guarantee.label
+    return name, *_numbers(plan, query, by), plan.guarantee.kind
 
 
 def _numbers(plan: Plan, query: Query, by: Measure = "rmse") -> tuple[str, str, str]:
@@ -170,7 +170,7 @@ def show_release(released: Release) -> None:
     said: set[str] = set()  # what several plans say is said once
     for plan in released.plans:
         if plan.guarantee.statement not in said:
-            hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+            hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
         _notes(shown, tuple(line for line in (*plan.certificate.assumes, *plan.remarks) if line not in said))
         warn(shown, plan.warnings)
         said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks}
@@ -201,7 +201,7 @@ def _said_once(released: Release, names: Sequence[str]) -> list[str]:
 
 
 def _promise(shown: Console, plan: Plan) -> None:
-    hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+    hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     _notes(shown, plan.certificate.assumes)
 
 
@@ -214,7 +214,7 @@ def show_view(plan: ViewPlan, out: Path) -> None:
         table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
     shown.print(table)
     shown.print()
-    hang(shown, f"[green]{plan.guarantee.label}[/green] {escape(plan.guarantee.statement)}.")
+    hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     _notes(shown, plan.certificate.assumes)
 
 
@@ -233,19 +233,12 @@ def show_check(found: Check) -> None:
     for plan in () if found.plan is None else plans_of(found.plan):
         for query in plan.queries:
             kind, rmse, _ = _numbers(plan, query)
-            told = "" if plan.guarantee.confidence is None else f" ({plan.guarantee.label})"
-            shown.print(f"answer {escape(query.text)} by {plan.mechanism}{told}, {kind}, expected error {rmse}")
+            shown.print(f"answer {escape(query.text)} by {plan.mechanism}, {kind}, expected error {rmse}")
     _notes(shown, found.notes)
     if found.refusal is None:
-        shown.print("[green]ok[/green] the policy is complete and consistent" + _how_sure(found))
-
-
-def _how_sure(found: Check) -> str:
-    """Whether the promise is proved, or rests on a simulation."""
-    if found.plan is None:
-        return "."
-    simulated = any(plan.guarantee.kind == "sampled" for plan in plans_of(found.plan))
-    return ", and covered by simulation as it opts in to." if simulated else ", and provable."
+        shown.print(
+            "[green]ok[/green] the policy is complete and consistent" + ("." if found.plan is None else ", and provable.")
+        )
 
 
 def show_ledger(entries: Sequence[Entry], budget: Mapping[str, Any] | None) -> None:

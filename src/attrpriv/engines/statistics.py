@@ -18,7 +18,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
-from attrpriv.engines.gram import TOO_FAR, Gram, GramRead, gram_in_steps
+from attrpriv.engines.gram import Gram, GramRead, gram_in_steps
 from attrpriv.engines.grid import as_number, is_missing, very_float
 from attrpriv.engines.scan import ENGINE_FAILED, NOT_FINITE, check_columns
 from attrpriv.engines.tables import Source, careful, quietly, shown_name
@@ -31,8 +31,6 @@ Range = tuple[float, float]
 
 TOO_LARGE = "bounds: floats must hold what {query} is of, and do not. Declare narrower bounds, or another unit."
 
-# Values of a column that is not clipped are looked for within this many of its spreads.
-_SPREADS = 256.0
 # Half of the interval is 2^43 steps, and a value twice as far is still counted.
 _BITS = 44
 
@@ -45,10 +43,8 @@ class StatisticRead:
     rows: int
     fills: Mapping[str, float | None]
     """The public value of a missing entry of each column; None: a missing entry is an announced failure."""
-    clips: Mapping[str, Range | None]
-    """Values of each column outside are clipped, silently; None: as they are."""
-    scales: Mapping[str, tuple[float, float]] = field(default_factory=lambda: MappingProxyType({}))
-    """Public centre and spread of a column that is not clipped: a value hundreds of spreads off is an announced failure."""
+    clips: Mapping[str, Range]
+    """Values of each column outside are clipped, silently."""
 
 
 def statistic(source: Source, read: StatisticRead) -> tuple[int, Fraction | None]:
@@ -66,8 +62,7 @@ def statistic(source: Source, read: StatisticRead) -> tuple[int, Fraction | None
         raise DataError(ENGINE_FAILED.format(columns=columns))
     rows, value = found
     if isinstance(value, str):
-        unclipped = any(read.clips.get(column) is None for column in read.query.columns)
-        raise DataError((TOO_FAR if unclipped and not quantile else NOT_FINITE).format(columns=columns))
+        raise DataError(NOT_FINITE.format(columns=columns))
     return rows, value
 
 
@@ -79,7 +74,7 @@ def _arguments(source: Source, read: StatisticRead) -> Any:
     names = {column: f"x{k}" for k, column in enumerate(read.query.columns)}
     first = source.table.select(**{short: _filled(source, column, read.fills.get(column)) for column, short in names.items()})
     bare = all(one.column is not None for one in read.query.arguments)
-    made = {short: _clipped(first[short], read.clips.get(column)) for column, short in names.items()}
+    made = {short: _clipped(first[short], read.clips[column]) for column, short in names.items()}
     second = first.select(**(made if bare else {short: _not_tiny(value) for short, value in made.items()}))
     return second.select(**{f"u{k}": polynomial(one, second, names) for k, one in enumerate(read.query.arguments)})
 
@@ -91,12 +86,10 @@ def _filled(source: Source, column: str, fill: float | None) -> Any:
     return ibis.ifelse(is_missing(source, column), ibis.null("float64") if fill is None else very_float(fill), value)
 
 
-def _clipped(value: Any, ends: Range | None) -> Any:
+def _clipped(value: Any, ends: Range) -> Any:
     """By comparisons, which every engine has; what is missing stays so."""
     import ibis
 
-    if ends is None:
-        return value
     low, high = map(very_float, ends)
     return ibis.cases((value < low, low), (value > high, high), else_=value)
 
@@ -114,20 +107,12 @@ def _not_tiny(value: Any) -> Any:
 
 def _grids(read: StatisticRead) -> tuple[GramRead, ...]:
     """Whole numbers of steps from the middle of the interval in which each argument lies."""
-    box = {column: _ends(read, column) for column in read.query.columns}
+    box = {column: read.clips[column] for column in read.query.columns}
     if not fits_floats(read.query, box):
         raise DataError(TOO_LARGE.format(query=read.query.text))
     ends = [interval(argument, box) for argument in read.query.arguments]
     steps = [2.0 ** (math.frexp(float(high - low))[1] - _BITS) for low, high in ends]
     return tuple(GramRead(f"u{k}", float((low + high) / 2), steps[k]) for k, (low, high) in enumerate(ends))
-
-
-def _ends(read: StatisticRead, column: str) -> Range:
-    clip = read.clips.get(column)
-    if clip is None and column not in read.scales:
-        raise DataError(f"bounds: must be declared for {shown_name(column)}, for sums of its products.")
-    centre, spread = read.scales.get(column, (0.0, 0.0))
-    return (centre - _SPREADS * spread, centre + _SPREADS * spread) if clip is None else clip
 
 
 def _moments(source: Source, read: StatisticRead, grids: tuple[GramRead, ...]) -> tuple[int, Fraction | str | None]:

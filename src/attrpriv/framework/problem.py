@@ -19,7 +19,6 @@ from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.public_groups import Categories
 from attrpriv.framework.requirements import shown
-from attrpriv.framework.sampling import Sampled
 from attrpriv.framework.secret import Secret
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.intervals import NON_LINEAR
@@ -118,7 +117,6 @@ class Problem(FrozenModel):
     categories: FrozenMap[Categories] = Field(default_factory=dict)
     sizes: Sizes = Field(default_factory=dict)
     ranges: Ranges = Field(default_factory=dict)
-    sampled: Sampled | None = Field(default=None, description="the opt-in to guarantees that rest on simulation")
     composition: FrozenMap[Share] = Field(default_factory=dict)
     known_rows: Annotated[Share, Field(lt=1)] = 0.0
     types: FrozenMap[str] = Field(default_factory=dict)

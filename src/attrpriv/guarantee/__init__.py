@@ -26,7 +26,6 @@ from attrpriv.guarantee.parameter_counts import (
 )
 from attrpriv.guarantee.quantile_clip import Moments, QuantileClipEvidence
 from attrpriv.guarantee.quilts import EarlierTerms, QuiltCheck, QuiltEvidence, QuiltTerm
-from attrpriv.guarantee.sampled import SampledCheck, SampledEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.guarantee.sequence import SequenceEvidence, SequenceStep
 from attrpriv.guarantee.transport import TransportCheck, TransportEvidence
@@ -76,8 +75,6 @@ __all__ = [
     "QuiltEvidence",
     "QuiltTerm",
     "Read",
-    "SampledCheck",
-    "SampledEvidence",
     "SequenceCheck",
     "SequenceEvidence",
     "SequenceStep",

@@ -27,7 +27,6 @@ from attrpriv.guarantee.parameter_counts import (
 )
 from attrpriv.guarantee.quantile_clip import QuantileClipEvidence
 from attrpriv.guarantee.quilts import QuiltEvidence
-from attrpriv.guarantee.sampled import SampledEvidence
 from attrpriv.guarantee.sensitivity import ConstantEvidence, LaplaceEvidence
 from attrpriv.guarantee.sequence import SequenceEvidence
 from attrpriv.guarantee.transport import TransportEvidence
@@ -63,8 +62,7 @@ Evidence = Annotated[
     | QuiltEvidence
     | ParameterNoiseEvidence
     | ParameterWassersteinEvidence
-    | ParameterKernelEvidence
-    | SampledEvidence,
+    | ParameterKernelEvidence,
     Field(discriminator="kind"),
 ]
 
@@ -151,12 +149,6 @@ class Certificate(FrozenModel):
                 f"{check.secret}: loses {self.evidence.loss_of(check):.6g}, influence {self.evidence.influence_of(check):.6g}"
                 for check in self.evidence.checks
             ]
-        if isinstance(self.evidence, SampledEvidence):
-            lines += [
-                f"{check.secret}: simulated means at most {check.gap:.6g} apart, variances at least {check.least:.6g} and "
-                f"{check.spread:.6g} apart at most, with confidence {self.evidence.confidence!r}"
-                for check in self.evidence.checks
-            ]
         if self.individuals is not None:
             lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
         if not self.exact:
@@ -168,17 +160,9 @@ class Guarantee(FrozenModel):
     """What is promised, in words."""
 
     schema_version: Literal[1] = 1
-    kind: Literal["proved", "approximate", "sampled"]
+    kind: Literal["proved", "approximate"]
     statement: str
     reference: str
-    confidence: float | None = Field(
-        default=None, ge=0, lt=1, exclude_if=lambda x: x is None, description="of what was simulated, where it was"
-    )
-
-    @property
-    def label(self) -> str:
-        """The kind in a word, and how sure a simulated one is."""
-        return self.kind if self.confidence is None else f"{self.kind}, confidence {self.confidence!r}"
 
     def __str__(self) -> str:
-        return f"{self.statement} ({self.label}; {self.reference})"
+        return f"{self.statement} ({self.kind}; {self.reference})"

@@ -23,7 +23,6 @@ _WORDS: Mapping[str, str] = MappingProxyType(
         "laplace": "a release with Laplace noise for its whole range",
         "quantile_clip": "an average by quantile clipping",
         "quilts": "a release under a parameter network",
-        "sampled": "a release whose guarantee was checked on samples",
         "transport": "averages by transport, all at once",
         "transport_sequence": "averages by transport",
         "view": "a view",

@@ -6,7 +6,6 @@
 | avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation`; a view |
 | avg and sum of these over subsets or by group, of declared sizes | `gaussian`, `transport` (columns); else a view |
 | variances, covariances, regressions, quantiles, over all rows | `markov_quilt`, `group_dp` (bounds or ranges); a view |
-| the same, under gaussian or groups | `gaussian_approximation` by simulation, where the policy opts in |
 | avg and sum of products of columns; any of these over a subset | a view |
 | anything by group | a view; `count(*)` by group also under counts |
 
@@ -24,7 +23,6 @@ from attrpriv.queries.query import Query
 
 ON_A_VIEW = "subsample"
 RANGED = frozenset({"group_dp", "markov_quilt"})
-SIMULATED = "gaussian_approximation"
 LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 
@@ -38,7 +36,7 @@ def require_covered(name: str, problem: Problem) -> None:
             _require_size(name, problem, query)
         elif query.linear is not None and not query.plain and (name == "gaussian" or (name == "transport" and query.simple)):
             continue  # sizes are asked for there
-        elif query.kind in NON_LINEAR and name in (*RANGED, SIMULATED):
+        elif query.kind in NON_LINEAR and name in RANGED:
             _require_all_rows(query)
         elif not query.simple:
             _require_linear(name, query)
@@ -78,10 +76,9 @@ def _require_linear(name: str, query: Query) -> None:
             "Or ask for the average of each column."
         )
     raise Refusal(
-        f"does not cover {query.text}. Three ways: (a) any query on the secret-free view (protect a count, share or "
+        f"does not cover {query.text}. Two ways: (a) any query on the secret-free view (protect a count, share or "
         "distribution; mechanism subsample); (b) a declared sensitivity: bounds or ranges, and markov_quilt under a parameter "
-        "network, or group_dp; (c) gaussian_approximation "
-        "with simulated laws, under a gaussian or groups assumption, where the policy opts in (sampled: {runs: 100000})."
+        "network, or group_dp."
     )
 
 

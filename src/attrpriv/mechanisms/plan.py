@@ -26,7 +26,6 @@ from attrpriv.guarantee import (
     QuantileClipEvidence,
     QuiltEvidence,
     Read,
-    SampledEvidence,
     SequenceEvidence,
     TransportEvidence,
     WeightsEvidence,
@@ -86,10 +85,9 @@ class Plan(FrozenModel):
     @property
     def clips(self) -> bool:
         """Whether values or answers are clipped to public ranges, so that intervals are for the clipped statistic."""
-        how = self.statistic
         return (
             any(part.clip is not None and part.centre is None for part in self.columns)
-            or (how is not None and (how.range is not None or any(clip is not None for clip in how.clips.values())))
+            or self.statistic is not None
             or (self.tally is not None and self.tally.clips)
         )
 
@@ -97,8 +95,6 @@ class Plan(FrozenModel):
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
         told = (*(note for note in self.notes if note.startswith("fragile:")), *worthless(self))
-        if isinstance(self.certificate.evidence, SampledEvidence) and told[:1] and told[0].startswith("fragile:"):
-            return told  # what is off there is no slope
         line = fragile(self.epsilon, self.model_error, self.certificate.evidence.kind)
         return told if line is None or line in told else (line, *told)
 

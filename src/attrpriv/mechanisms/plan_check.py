@@ -17,7 +17,6 @@ from attrpriv.guarantee import (
     LaplaceEvidence,
     QuantileClipEvidence,
     QuiltEvidence,
-    SampledEvidence,
     SequenceEvidence,
     TransportEvidence,
 )
@@ -79,8 +78,6 @@ def _statistic_covered(plan: Plan, statistic: StatisticPlan) -> bool:
     read = set(statistic.fills) == set(statistic.clips) == set(query.columns)
     if covers is None or not (alone and named and read) or part.centre is not None:
         return False
-    if isinstance(plan.certificate.evidence, SampledEvidence) and any(ends is not None for ends in statistic.clips.values()):
-        return False  # rows as they are have the law that was simulated
     return bool(covers(query.text, frozenset(query.columns), statistic.width, part.noise.kind, own_scale(part)))
 
 

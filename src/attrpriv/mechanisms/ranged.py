@@ -44,7 +44,7 @@ class Ranged:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        low, high = self.how.range or (-math.inf, math.inf)
+        low, high = self.how.range
         middle = "" if self.how.undefined is None else f" Where no line fits, it is {self.how.undefined:.6g}."
         rows = f"{', '.join(map(quoted, self.how.clips))}: values outside the bounds are clipped."
         kept = f"{self.query.text}: the statistic is kept within [{low:.6g}, {high:.6g}].{middle}"

@@ -52,14 +52,12 @@ class Ranking:
     def able(self) -> tuple[Plan, ...]:
         """What `auto` may choose, best first.
 
-        A view, which answers for a public composition, only where no assumption covers the table itself; a guarantee that
-        rests on simulation, only where the policy opts in.
+        A view, which answers for a public composition, only where no assumption covers the table itself.
         """
         public = [plan for plan in self.plans if plan.mechanism in NEVER_CHOSEN and self.problem.public]
         if public:  # the number of rows alone: what tells nothing else spends nothing
             return tuple(public)
-        sure = self.plans if self.problem.sampled else [plan for plan in self.plans if plan.guarantee.kind != "sampled"]
-        able = [plan for plan in sure if plan.mechanism not in NEVER_CHOSEN]
+        able = [plan for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
         if self._mistaken(able) or self.by_itself is not None:
             return ()
         if any(plan.mechanism not in WITHOUT_ASSUMPTION for plan in able):

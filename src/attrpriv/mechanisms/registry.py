@@ -32,7 +32,6 @@ from attrpriv.mechanisms import (
     optimal,
     parameter_plans,
     ranged,
-    sampled,
     subsample,
     transport,
     wasserstein,
@@ -40,7 +39,7 @@ from attrpriv.mechanisms import (
 )
 from attrpriv.mechanisms.accuracy import MEASURES, Measure
 from attrpriv.mechanisms.count_yardsticks import is_tally
-from attrpriv.mechanisms.coverage import SIMULATED, require_covered
+from attrpriv.mechanisms.coverage import require_covered
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
@@ -117,7 +116,7 @@ MECHANISMS: Mapping[str, Planner] = {
     "markov_quilt": markov_quilt.plan,
     "laplace": _on_networks(_alone(parameter_plans.plan_laplace), laplace.plan),
     "gaussian": _on_networks(_alone(parameter_plans.plan_gaussian), _gaussian),
-    "gaussian_approximation": _for_ranged(sampled.plan, _on_averages(gaussian.plan_approximation)),
+    "gaussian_approximation": _on_averages(gaussian.plan_approximation),
     "transport": _for_counts(_alone(count_transport.plan), transport.plan, subsets=True),
     "calibrated_weights": _on_averages(calibrated_weights.plan),
     "chain_quilt": chain_quilt.plan,
@@ -142,7 +141,7 @@ CONTINUES: Mapping[str, tuple[type[FrozenModel], ...]] = {
 _KINDS: Mapping[str, tuple[str, tuple[type, ...]]] = {
     "markov_quilt": ("parameter_network", (ParameterNetwork,)),
     "laplace": ("counts", (Counts, ParameterNetwork)),
-    "gaussian_approximation": ("gaussian", (Gaussian, Groups)),
+    "gaussian_approximation": ("gaussian", (Gaussian,)),
     "calibrated_weights": ("gaussian", (Gaussian,)),
     "chain_quilt": ("chain", (Chain,)),
     "wasserstein": ("counts", (Counts, ParameterNetwork)),
@@ -166,17 +165,8 @@ def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ran
         except Refusal as refusal:
             reasons[name] = refusal
     found = Ranking(problem, (), reasons, by, wanted)
-    found = replace(found, plans=best_first([_with_opt_in(plan, found) for plan in plans], found))
+    found = replace(found, plans=best_first(plans, found))
     return replace(found, by_itself=_by_itself(problem)) if found.ends_in_a_view else found
-
-
-def _with_opt_in(plan: Plan, found: Ranking) -> Plan:
-    """With a note where the policy opts in to a simulation, and that is refused."""
-    unused = found.refused.get(SIMULATED) if found.problem.sampled and ranged.is_ranged(found.problem) else None
-    if unused is None:
-        return plan
-    note = f"{SIMULATED}, which sampled opts in to, is not used: {unused.reason}"
-    return plan.model_copy(update={"notes": (*plan.notes, note)})
 
 
 def _by_itself(problem: Problem) -> Plan | None:
@@ -185,7 +175,7 @@ def _by_itself(problem: Problem) -> Plan | None:
         alone = problem.model_copy(update={"queries": (query,), "spend": 1.0, "earlier": None})
         for name in () if query.whole_table else MECHANISMS:
             made = None if name in WITHOUT_ASSUMPTION | NEVER_CHOSEN else _plan_or_none(name, alone)
-            if made is not None and (problem.sampled or made.guarantee.kind != "sampled"):
+            if made is not None:
                 return made
     return None
 

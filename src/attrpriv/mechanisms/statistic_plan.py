@@ -7,41 +7,40 @@ and however an engine computes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from attrpriv.errors import DataError
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-
-UNDEFINED = (
-    "statistic: must be defined, and is not for this table (a regression on a column that is constant). This is outside the "
-    "guarantee: treat this message as an answer about the table. Nothing was released."
-)
+from attrpriv.errors import CertificateError
+from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Range
 
 
 class StatisticPlan(FrozenModel):
     """Of each column that the statistic reads the value for missing entries and the clip; and where the answer is kept."""
 
     fills: FrozenMap[Finite | None]
-    clips: FrozenMap[Range | None]
-    scales: FrozenMap[tuple[Finite, Positive]] = Field(
-        default_factory=dict, description="public centre and spread of a column that is not clipped"
-    )
-    range: Range | None = Field(default=None, description="the answer is clipped to it, silently; none: it is not clipped")
-    undefined: Finite | None = Field(default=None, description="the public answer where the table has none; none: a failure")
+    clips: FrozenMap[Range]
+    range: Range = Field(description="the answer is clipped to it, silently")
+    undefined: Finite | None = Field(default=None, description="the public answer where the table may have none")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_0_1_0_recorded(cls, value: object) -> object:
+        """Ledgers of 0.1.0 hold one more key, empty wherever rows are clipped."""
+        if isinstance(value, Mapping) and value.get("scales") == {}:
+            return {key: one for key, one in value.items() if key != "scales"}
+        return value
 
     @property
-    def width(self) -> Fraction | None:
+    def width(self) -> Fraction:
         """How far two answers can be apart."""
-        return None if self.range is None else Fraction(self.range[1]) - Fraction(self.range[0])
+        return Fraction(self.range[1]) - Fraction(self.range[0])
 
     def kept(self, value: Fraction | None) -> Fraction:
         """The answer in its range; of an undefined one, the public number."""
         if value is None:
             if self.undefined is None:
-                raise DataError(UNDEFINED)
+                raise CertificateError("plan: must have a public answer where a table may have none. Nothing was released.")
             value = Fraction(self.undefined)
-        if self.range is None:
-            return value
         return min(max(value, Fraction(self.range[0])), Fraction(self.range[1]))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
 from attrpriv.errors import PolicyError, QueryError
@@ -24,7 +25,6 @@ from attrpriv.framework.places import has_password, is_remote, is_url, ledger_be
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
 from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
 from attrpriv.framework.requirements import shown
-from attrpriv.framework.sampling import Sampled
 from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.policy.undecided import require_decided
@@ -104,6 +104,14 @@ def _individuals_form(value: object) -> str:
     return "<epsilon>" if isinstance(value, Mapping | Individuals) else "<none>"
 
 
+def _no_simulation(value: object) -> None:
+    if value is not None:
+        raise ValueError(
+            "guarantees by simulation are gone: a small skewness of the rows broke them. Protect a count, share or "
+            "distribution and ask from a view, which assumes nothing; or declare bounds or ranges for group_dp."
+        )
+
+
 class Individuals(FrozenModel):
     """Row-level differential privacy on top of everything else."""
 
@@ -147,9 +155,8 @@ class Policy(FrozenModel):
     )
     sizes: Sizes = Field(default_factory=dict, description="public number of rows of a subset, by its condition")
     ranges: Ranges = Field(default_factory=dict, description="public range of an answer, by its query: [low, high]")
-    sampled: Sampled | None = Field(
-        default=None, description="opt in to guarantees by simulation (kind sampled): {runs: 100000, confidence: 0.999999}"
-    )
+    # Gone since 0.2; it stays a key so that digests of policies that never had it stay what ledgers recorded.
+    sampled: SkipJsonSchema[Annotated[None, BeforeValidator(_no_simulation)]] = None
     composition: FrozenMap[Share] = Field(
         default_factory=dict, description="public shares that answers from a view are scaled to; default: mid-range"
     )
@@ -261,7 +268,6 @@ class Policy(FrozenModel):
             categories=self.categories,
             sizes=self.sizes,
             ranges=self.ranges,
-            sampled=self.sampled,
             composition=self.composition,
             known_rows=self.known_rows,
             individuals=None if self.individuals == "none" else self.individuals.epsilon,

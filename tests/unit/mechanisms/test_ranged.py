@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from attrpriv.assumptions import ParameterNetwork
-from attrpriv.errors import CertificateError, DataError, RefusedError, UsageError
+from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.network import Network, Node
 from attrpriv.framework.secret import Parameter
@@ -123,10 +123,10 @@ def test_an_odd_number_of_rows_and_an_expression_stay_below() -> None:
 
 
 def test_without_its_range_a_slope_moves_further() -> None:
-    """The planted mistake: the answer is not clipped."""
+    """The planted mistake: the answer is hardly clipped."""
     query = one("regr_slope(y, x)")
     found = ranged(problem("regr_slope(y, x)", ranges=RANGES))
-    free = found.how.model_copy(update={"range": None})
+    free = found.how.model_copy(update={"range": (-1e9, 1e9)})
     assert attained(query, free, VALUES, 4, query.columns) > Fraction(found.width)
 
 
@@ -281,8 +281,8 @@ def test_an_undefined_regression_answers_the_middle() -> None:
     how = ranged(problem("regr_slope(y, x)", ranges=RANGES)).how
     assert how.kept(None) == Fraction(1, 8)
     assert how.kept(Fraction(10**9)) == Fraction(3, 4)
-    with pytest.raises(DataError, match="outside the guarantee"):
-        StatisticPlan(fills={}, clips={}).kept(None)
+    with pytest.raises(CertificateError, match="must have a public answer"):
+        StatisticPlan(fills={}, clips={}, range=(0.0, 1.0)).kept(None)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -320,7 +320,6 @@ def test_other_mechanisms_name_this_way() -> None:
 
 FORGED: dict[str, dict[str, Any]] = {
     "a wider range": {"range": (0.0, 9.0)},
-    "no range": {"range": None},
     "another column": {"fills": {"y": None}, "clips": {"y": (-1.0, 1.0)}},
 }
 

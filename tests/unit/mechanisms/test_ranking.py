@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.assumptions import Groups
 from attrpriv.errors import RefusedError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.sampling import Sampled
 from attrpriv.mechanisms import Ranking, plan, rank, registry
 from attrpriv.mechanisms.accuracy_first import plan_for_error
 from attrpriv.mechanisms.advice import advice
 from attrpriv.queries.query import Query
-from attrpriv.queries.sql import parse_queries
 from tests.unit.mechanisms.counts import problem as counts_problem
 from tests.unit.mechanisms.test_group_plan import groups, problem
 
@@ -110,32 +105,6 @@ def test_after_other_releases_too() -> None:
 
 
 # ------------------------------------------------------------------------------------------- what is said about the choice
-
-
-def simulated(**changes: Any) -> Problem:
-    normal = Gaussian(mean={"x": 0.0, "y": 5.0}, sd={"x": 1.0, "y": 2.0}, correlation={("x", "y"): 0.3}, tolerance=0)
-    stated: dict[str, Any] = {
-        "queries": parse_queries("median(y)"),
-        "secrets": (Secret("mean(x)", between=(-1.0, 1.0)),),
-        "epsilon": 1.0,
-        "delta": 1e-6,
-        "n": 2_000,
-        "theta": (normal,),
-        "bounds": {"y": (-20.0, 30.0)},
-        "spend": 0.5,
-        "sampled": Sampled(runs=3_000),
-    }
-    return Problem(**(stated | changes))
-
-
-def test_an_opt_in_that_is_not_used_is_mentioned_with_the_reason() -> None:
-    noted = "gaussian_approximation, which sampled opts in to, is not used: a simulated law covers one release alone"
-    found = plan(simulated())
-    assert found.mechanism == "group_dp"
-    assert [note for note in found.remarks if note.startswith(noted)]
-    assert [note for note in found.entries(chosen=True)[0]["notes"] if note.startswith(noted)]
-    for other in (simulated(sampled=None), simulated(queries=(Query("avg", "y"),))):
-        assert not [note for note in plan(other).remarks if "opts in" in note]
 
 
 def test_the_order_of_several_queries_is_explained() -> None:

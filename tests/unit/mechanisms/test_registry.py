@@ -133,15 +133,6 @@ def test_ties_go_to_the_simpler() -> None:
     assert same(0.0, 0.0, 1.0) == ["m0", "m1", "m2"]
 
 
-def test_what_was_only_sampled_is_shown_and_never_chosen() -> None:
-    found = plan(problem(), "transport")
-    sampled = found.model_copy(update={"guarantee": found.guarantee.model_copy(update={"kind": "sampled"})})
-    ranking = Ranking(problem(), (sampled, plan(problem(), "group_dp")), {})
-    assert ranking.chosen is not None
-    assert ranking.chosen.mechanism == "group_dp"
-    assert {row["mechanism"] for row in ranking.entries()} == {"transport", "group_dp"}
-
-
 def test_equal_reasons_are_told_once_and_other_assumptions_in_a_line() -> None:
     ranking = rank(problem(bounds={}, delta=0.0))
     told = [name for names in (*ranking.reasons.values(), *ranking.elsewhere.values()) for name in names]

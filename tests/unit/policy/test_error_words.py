@@ -40,7 +40,6 @@ POLICIES: dict[str, dict[str, Any]] = {
         "bins": {"weight": [100, 200]},
         "categories": {"school": ["a", "b", "other"]},
         "sizes": {"school = 'a'": 300},
-        "sampled": {"runs": 100_000, "confidence": 0.999999},
         "known_rows": 0.1,
         "missing": {"weight": 150},
         "ledger": "students.ledger",

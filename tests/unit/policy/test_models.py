@@ -395,3 +395,10 @@ def test_the_digest_leaves_out_nothing_else() -> None:
 
 def test_the_digest_does_not_depend_on_how_a_number_is_written(tmp_path: Path) -> None:
     assert load(tmp_path, policy(epsilon=1)).digest == load(tmp_path, policy(epsilon=1.0)).digest
+
+
+def test_guarantees_by_simulation_are_an_error_with_a_way_out() -> None:
+    with pytest.raises(PolicyError, match=r"^sampled: guarantees by simulation are gone.* ask from a view"):
+        Policy.checked(policy(sampled={"runs": 100_000}))
+    assert Policy.checked(policy(sampled=None)) == Policy(**policy())
+    assert "sampled" not in Policy.model_json_schema()["properties"]
