@@ -72,7 +72,7 @@ def plan(whole: Problem) -> Plan:
     if way is None:
         raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
     made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)
-    return made.model_copy(update={"queries": whole.queries, "groups": groups, "unions": rows.unions()})
+    return made.rebuilt(queries=whole.queries, groups=groups, unions=rows.unions())
 
 
 def takes_long(problem: Problem) -> bool:

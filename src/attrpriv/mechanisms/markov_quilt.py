@@ -228,7 +228,7 @@ def _statistic(case: QuiltCase) -> Plan:
     evidence = _evidence(case, (term,), found)
     part = _column(case.problem, term, evidence).model_copy(update={"fill": None, "clip": None})
     made = _assembled(case, evidence, None, (part,), None, ())
-    return made.model_copy(update={"statistic": asked.how, "notes": (*made.notes, *asked.notes)})
+    return made.rebuilt(statistic=asked.how, notes=(*made.notes, *asked.notes))
 
 
 # ------------------------------------------------------------------------------------------------------------------- both

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel
@@ -36,7 +36,7 @@ from attrpriv.mechanisms.column_plan import ColumnPlan, Group, Union, clipped, e
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
 from attrpriv.mechanisms.group_moves import taken_back
 from attrpriv.mechanisms.noise_design import Design, common_bits
-from attrpriv.mechanisms.plan_check import require_certified
+from attrpriv.mechanisms.plan_check import binding_of, require_certified
 from attrpriv.mechanisms.plan_spread import plan_spread
 from attrpriv.mechanisms.quantile_draw import quantile_clipped
 from attrpriv.mechanisms.sequence_draw import moved_on
@@ -76,6 +76,17 @@ class Plan(FrozenModel):
     model_error: tuple[ModelError, ...] = ()
     notes: tuple[str, ...] = ()
     spend: Finite = Field(default=1.0, description="the share of what was left that this release uses")
+    bound: str = Field(default="", description="a digest of what is read and drawn, and of the proof that was made for it")
+
+    @model_validator(mode="after")
+    def _bind(self) -> Plan:
+        if not self.bound:
+            self.__dict__["bound"] = binding_of(self)
+        return self
+
+    def rebuilt(self, **changes: Any) -> Plan:
+        """The plan that a mechanism makes of another one: bound to its proof as it is now."""
+        return Plan(**{**{name: getattr(self, name) for name in type(self).model_fields}, **changes, "bound": ""})
 
     @property
     def left(self) -> float:

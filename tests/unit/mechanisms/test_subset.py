@@ -368,11 +368,11 @@ def test_a_plan_answers_for_its_own_rows_only() -> None:
     assert len(made.answers([0])) == 1  # type: ignore[list-item]
     for wrong in (other, part.model_copy(update={"rows": None})):
         with pytest.raises(CertificateError, match="a filter or a group"):
-            made.model_copy(update={"columns": (wrong,)}).answers([0])  # type: ignore[list-item]
+            made.rebuilt(columns=(wrong,)).answers([0])  # type: ignore[list-item]
     whole = plan("avg(x)", covariance(1))
     fewer = whole.columns[0].model_copy(update={"rows": 150})
     with pytest.raises(CertificateError, match="a filter or a group"):
-        whole.model_copy(update={"columns": (fewer,)}).answers([0])  # type: ignore[list-item]
+        whole.rebuilt(columns=(fewer,)).answers([0])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize(
