@@ -20,7 +20,7 @@ from attrpriv.accounting.chain import SPENDS, ChainError, Entry, canonical_json,
 from attrpriv.accounting.history import Replayed
 from attrpriv.accounting.standing import Known, decide_again
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
-from attrpriv.guarantee import Certificate, ConstantEvidence, ViewEvidence
+from attrpriv.guarantee import Certificate, ViewEvidence
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
@@ -173,7 +173,7 @@ def _require_public(entry: Entry, plan: Plan) -> None:
     told = {answer["query"]: answer for answer in entry.answers}
     for query in plan.queries:
         _require(not query.whole_table or told[query.text]["value"] == plan.n)
-    if isinstance(plan.certificate.evidence, ConstantEvidence):
+    if not plan.certificate.evidence.reads_rows:
         _require([value for one in entry.answers for value in _values(one)] == _public_answers(plan))
 
 

@@ -26,8 +26,7 @@ from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
 from attrpriv.errors import CertificateError, PolicyError, RefusedError
-from attrpriv.guarantee import Certificate, ConstantEvidence
-from attrpriv.guarantee.words import in_words
+from attrpriv.guarantee import Certificate
 from attrpriv.policy.change import require_tighter
 from attrpriv.policy.models import Policy, digest_of
 
@@ -171,7 +170,7 @@ class Candidate:
 
     @property
     def _reads(self) -> bool:
-        return not isinstance(self.certificate.evidence, ConstantEvidence)
+        return self.certificate.evidence.reads_rows
 
     def _under_policy(self, name: str, history: History, known: Known) -> Standing:
         """The standing under this candidate's policy. One that differs is stated here, and must be tighter.
@@ -229,8 +228,8 @@ def _require_promised(certificate: Certificate, policy: Mapping[str, Any]) -> No
 
 def spent(name: str, known: Known) -> RefusedError:
     """Nothing is left, or no rule leads on from what was released."""
-    held = "" if known.certificate is None else in_words(known.certificate.evidence.kind)
-    goes_on = hasattr(known.certificate and known.certificate.evidence, "spent")
+    evidence = None if known.certificate is None else known.certificate.evidence
+    held, goes_on = ("", False) if evidence is None else (evidence.words, evidence.goes_on)
     why = "all of it is used by what it holds" if goes_on else f"no rule leads on from {held}"
     return RefusedError(
         f"{name}: must have something left of the table's budget. Got none: {why}. Guarantees for single releases do not add "

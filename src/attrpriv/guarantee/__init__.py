@@ -13,6 +13,7 @@ from attrpriv.guarantee.count_cases import CountCasesCheck, CountCasesEvidence
 from attrpriv.guarantee.count_sequence import CountDraw, CountHistory, CountSequenceEvidence, JointLaw, SequenceCheck
 from attrpriv.guarantee.count_transport import CountHybridEvidence, CountTransportEvidence
 from attrpriv.guarantee.counts import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.guarantee.evidence import Counted, Evidence, words_of
 from attrpriv.guarantee.gaussian import CasesCheck, GaussianCheck, GaussianEvidence, matrix_distance
 from attrpriv.guarantee.group_transport import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.guarantee.groups import GroupCheck, GroupEvidence, GroupVectorEvidence
@@ -49,8 +50,10 @@ __all__ = [
     "CountLaplaceEvidence",
     "CountSequenceEvidence",
     "CountTransportEvidence",
+    "Counted",
     "CouplingEvidence",
     "EarlierTerms",
+    "Evidence",
     "GaussianCheck",
     "GaussianEvidence",
     "GroupCheck",
@@ -87,4 +90,5 @@ __all__ = [
     "WeightsCheck",
     "WeightsEvidence",
     "matrix_distance",
+    "words_of",
 ]

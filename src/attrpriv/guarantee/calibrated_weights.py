@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -73,6 +73,7 @@ class WeightsCheck(FrozenModel):
 class WeightsEvidence(Charged):
     """Weights of squared length `bound` that give each sensitive column its target, and a mask on each average."""
 
+    words: ClassVar[str] = "a release by calibrated weights"
     kind: Literal["calibrated_weights"] = "calibrated_weights"
     rows: Annotated[int, Field(ge=3)]
     columns: tuple[WeightedColumn, ...] = Field(min_length=1)
@@ -91,6 +92,9 @@ class WeightsEvidence(Charged):
             return 1.0
         inexact = self.direction_eta() * (1 + math.exp(least))
         return (self.charged(self.failing(), least) + inexact) * ROUND_UP
+
+    def describe(self) -> tuple[str, ...]:
+        return (f"nothing is answered, whatever the secrets are, with probability {self.failing():.6g} at most",)
 
     def failing(self) -> float:
         """The largest chance of the failure event, over secrets, their values and Theta, from above."""

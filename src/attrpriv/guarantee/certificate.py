@@ -35,7 +35,7 @@ from attrpriv.guarantee.view import ViewEvidence
 # A smaller share of a budget is nothing: noise for it would be a thousand times what the whole budget asks for.
 LEAST_LEFT = 1e-6
 
-Evidence = Annotated[
+AnyEvidence = Annotated[
     GaussianEvidence
     | LaplaceEvidence
     | ConstantEvidence
@@ -73,7 +73,7 @@ class Certificate(FrozenModel):
     schema_version: Literal[1] = 1
     epsilon: float = Field(ge=0)
     delta: float = Field(ge=0, lt=1)
-    evidence: Evidence
+    evidence: AnyEvidence
     individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
     assumes: tuple[str, ...]
     exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
@@ -102,53 +102,20 @@ class Certificate(FrozenModel):
 
     def left(self, epsilon: float, delta: float) -> float:
         """The share of this budget that is left once everything it covers is released; 0 where no rule goes on from here."""
-        spent = getattr(self.evidence, "spent", None)
-        share = 0.0 if spent is None else 1.0 - float(spent(epsilon, delta))
+        share = 1.0 - self.evidence.spent(epsilon, delta)
         return min(1.0, share) if share > LEAST_LEFT else 0.0
 
     def follows(self, earlier: Certificate | None) -> bool:
         """Whether it covers what `earlier` covers, and nothing else that was released before."""
-        follows = getattr(self.evidence, "follows", None)
-        return earlier is None if follows is None else bool(follows(None if earlier is None else earlier.evidence))
+        return self.evidence.follows(None if earlier is None else earlier.evidence)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
-        covers = getattr(self.evidence, "covers", None)  # evidence of counts and views covers no average
-        return covers is not None and bool(covers(column, kind, scale))
+        return self.evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
         lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
-        if isinstance(self.evidence, GaussianEvidence):
-            for check in self.evidence.checks:
-                apart = self.evidence.distance_of(check)
-                lines.append(f"worst for {check.secret}: outputs {apart:.6g} standard deviations apart")
-        if isinstance(self.evidence, GaussianEvidence):
-            lines += [
-                f"worst for {sets.secret}: the mixture's exact law, over {len(sets.cells)} cells of the box"
-                for sets in self.evidence.set_checks
-            ]
-        if isinstance(self.evidence, HierarchyEvidence):
-            apart = self.evidence.distance()
-            lines.append(f"worst for {self.evidence.check.secret}: outputs {apart:.6g} standard deviations apart")
-        if isinstance(self.evidence, TransportEvidence | SequenceEvidence):
-            for moved in self.evidence.checks:
-                apart = self.evidence.distance_of(moved)
-                lines.append(f"worst for {moved.secret}: outputs {apart:.6g} standard deviations apart")
-        if isinstance(self.evidence, QuantileClipEvidence):
-            lines.append(f"any two values of all that is read: loss {self.evidence.loss():.6g}, with no delta")
-        if isinstance(self.evidence, WeightsEvidence):
-            failing = self.evidence.failing()
-            lines.append(f"nothing is answered, whatever the secrets are, with probability {failing:.6g} at most")
-        if isinstance(self.evidence, ChainEvidence):
-            lines += [
-                f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"
-                for check in self.evidence.checks
-            ]
-        if isinstance(self.evidence, QuiltEvidence):
-            lines += [
-                f"{check.secret}: loses {self.evidence.loss_of(check):.6g}, influence {self.evidence.influence_of(check):.6g}"
-                for check in self.evidence.checks
-            ]
+        lines += self.evidence.describe()
         if self.individuals is not None:
             lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
         if not self.exact:

@@ -11,12 +11,13 @@ for everything released; losses that were reached with different quilts do not a
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.calibration.chain_quilt import chain_loss
 from attrpriv.framework.model import FrozenModel, NonNegative, Positive
+from attrpriv.guarantee.evidence import Counted, Evidence
 from attrpriv.laws.markov import MarkovChain
 
 Distance = Annotated[int, Field(ge=0)]
@@ -37,9 +38,12 @@ class ChainCheck(FrozenModel):
     score: NonNegative
 
 
-class ChainEvidence(FrozenModel):
+class ChainEvidence(Evidence):
     """Whole-number Laplace noise on a statistic that one entry moves by at most `width`."""
 
+    words: ClassVar[str] = "a release about a chain"
+    room: ClassVar[str] = "List further matrices under transition, or laws under initial."
+    goes_on: ClassVar[bool] = True
     kind: Literal["chain"] = "chain"
     checks: tuple[ChainCheck, ...] = Field(min_length=1)
     column: str = Field(description="the column whose entries are the chain; nothing else is read")
@@ -57,6 +61,12 @@ class ChainEvidence(FrozenModel):
         if not (math.isfinite(rate) and rate > 0):
             return math.inf
         return max(chain_loss(check.chain, self.length, rate, check.shapes) for check in self.checks)
+
+    def describe(self) -> tuple[str, ...]:
+        return tuple(
+            f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"
+            for check in self.checks
+        )
 
     def rate(self) -> float:
         """The sum of width/scale over this release and all before it, from above."""
@@ -77,7 +87,6 @@ class ChainEvidence(FrozenModel):
             return False
         return (self.column, self.length, self.earlier) == (earlier.column, earlier.length, earlier.rate())
 
-    def counts(self, reads: frozenset[str], width: float, noise: str, scale: float, n: int) -> bool:
-        """Whether this noise on a statistic of these columns is what was counted on."""
-        wanted = ("laplace", self.scale, self.width, self.length)
-        return reads == {self.column} and (noise, scale, width, n) == wanted
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale, float(told.width), told.n)
+        return told.reads == {self.column} and drawn == ("laplace", self.scale, self.width, self.length)

@@ -10,13 +10,13 @@ import math
 
 from pydantic import Field
 
-from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.evidence import Evidence
 
 # Everything is recomputed in floats from stored floats; this covers their rounding, on the private side.
 ROUND_UP = 1 + 1e-12
 
 
-class Charged(FrozenModel):
+class Charged(Evidence):
     """Evidence that carries these charges."""
 
     grid_lambda: float = Field(ge=0)

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from attrpriv.calibration.count_cases import CountCases, case_delta, case_loss
 from attrpriv.framework.model import FrozenModel, NonNegative
+from attrpriv.guarantee.evidence import Counted, CountEvidence
 
 
 class CountCasesCheck(FrozenModel):
@@ -23,7 +24,7 @@ class CountCasesCheck(FrozenModel):
     sets: CountCases
 
 
-class CountCasesEvidence(FrozenModel):
+class CountCasesEvidence(CountEvidence):
     """Whole-number noise, or none, on a count or a sum; which of the sets holds the count is hidden."""
 
     kind: Literal["count_cases"] = "count_cases"
@@ -41,6 +42,6 @@ class CountCasesEvidence(FrozenModel):
             return 0.0
         return case_delta(sets, self.noise, self.scale, epsilon)
 
-    def draws(self, noise: str, scale: float) -> bool:
-        """Whether this noise is what was counted on."""
-        return (noise, scale) == (self.noise, self.scale)
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and all(check.sets.records.values == told.steps for check in self.checks)

@@ -13,14 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.calibration.count_joint import joint_row_loss
 from attrpriv.calibration.count_sequence import Asked, row_loss
 from attrpriv.framework.model import FrozenModel, NonNegative, Positive
-from attrpriv.guarantee.sensitivity import LaplaceTerm, covers_statistic
+from attrpriv.guarantee.evidence import INTERVALS, Counted, Evidence
+from attrpriv.guarantee.sensitivity import LaplaceTerm, covers_range, covers_statistic, least_width
 from attrpriv.laws.records import RecordLaws
 
 # Covers the rounding of a sum of two and of a quotient, on the private side.
@@ -106,9 +107,12 @@ class SequenceCheck(FrozenModel):
     joint: tuple[JointLaw, ...] = Field(default=(), description="statistics of which more is known than the law of each")
 
 
-class CountSequenceEvidence(FrozenModel):
+class CountSequenceEvidence(Evidence):
     """Laplace noise on counts and averages, everything released so far taken together."""
 
+    words: ClassVar[str] = "answers with Laplace noise"
+    room: ClassVar[str] = INTERVALS
+    goes_on: ClassVar[bool] = True
     kind: Literal["count_sequence"] = "count_sequence"
     past: CountHistory = Field(default_factory=CountHistory)
     now: CountDraw | None = Field(default=None, description="the statistic of this release, where its law is used")
@@ -154,22 +158,21 @@ class CountSequenceEvidence(FrozenModel):
             return self.past == CountHistory()
         return isinstance(earlier, CountSequenceEvidence) and self.past == earlier.after()
 
-    def counts(self, identity: str, histogram: bool, width: int, noise: str, scale: float) -> bool:
-        """Whether this noise on this statistic is what was counted on."""
-        if self.now is None or self.terms or noise != "laplace" or not scale > 0:
+    def covers_tally(self, told: Counted) -> bool:
+        if self.now is None:
+            return covers_range(self.terms, told)
+        if self.terms or told.noise != "laplace" or not told.scale > 0:
             return False
         drawn = (self.now.identity, self.now.histogram, self.now.width, self.now.rate)
-        return drawn == (identity, histogram, width, rate_of(scale))
+        return drawn == (told.identity, told.histogram, told.width, rate_of(told.scale))
 
-    def ranges(self, width: float, noise: str, scale: float) -> bool:
-        """Whether this noise for the whole range of a counted statistic is what was counted on."""
-        drawn = [(term.sensitivity, term.scale) for term in self.terms]
-        return self.now is None and noise == "laplace" and drawn == [(width, scale)]
+    def width_of(self, column: str) -> float | None:
+        return least_width(self.terms, column)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column's average is what was counted on."""
         return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
 
-    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction | None, kind: str, scale: float) -> bool:
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction, kind: str, scale: float) -> bool:
         """Whatever columns it reads: its noise is for the whole range."""
         return covers_statistic(self.terms, name, width, kind, scale)

@@ -16,11 +16,12 @@ from typing import Literal
 from attrpriv.calibration.count_hybrid import hybrid_loss
 from attrpriv.calibration.count_transport import CountTransport, transport_bounds, transport_holds
 from attrpriv.errors import RefusedError
-from attrpriv.framework.model import FrozenModel, NonNegative
+from attrpriv.framework.model import NonNegative
+from attrpriv.guarantee.evidence import Counted, CountEvidence
 from attrpriv.laws.records import CountPairs, RecordLaws
 
 
-class CountTransportEvidence(FrozenModel):
+class CountTransportEvidence(CountEvidence):
     """For one law of the rows. Every two counts of 0..n are hidden, those of `pairs` among them."""
 
     kind: Literal["count_transport"] = "count_transport"
@@ -36,8 +37,11 @@ class CountTransportEvidence(FrozenModel):
         except RefusedError:
             return 1.0
 
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.transport, 0.0, told)
 
-class CountHybridEvidence(FrozenModel):
+
+class CountHybridEvidence(CountEvidence):
     """For every law of an event within intervals: `transport` is made for the middle, the noise has this scale."""
 
     kind: Literal["count_hybrid"] = "count_hybrid"
@@ -54,3 +58,11 @@ class CountHybridEvidence(FrozenModel):
             return 0.0 if hybrid_loss(self.transport, self.records, self.pairs, self.scale) <= epsilon else 1.0
         except RefusedError:
             return 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.transport, self.scale, told)
+
+
+def _covers(transport: CountTransport, scale: float, told: Counted) -> bool:
+    same = (transport.records.values, transport.n) == (told.steps, told.n)
+    return same and not told.histogram and (told.noise, told.scale) == ("kernel", scale)

@@ -14,7 +14,8 @@ What must never change: one laws' pair that is not covered gives delta 1, never 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -23,6 +24,7 @@ from attrpriv.calibration.laplace import histogram_loss, laplace_loss
 from attrpriv.divergences.family_wasserstein import family_wasserstein
 from attrpriv.divergences.lattice import lattice_delta_upper
 from attrpriv.framework.model import FrozenModel, NonNegative
+from attrpriv.guarantee.evidence import Counted, CountEvidence
 from attrpriv.laws.lattice import discrete_gaussian
 from attrpriv.laws.records import CountPairs, RecordLaws
 
@@ -38,7 +40,7 @@ class CountCheck(FrozenModel):
     pairs: CountPairs
 
 
-class CountLaplaceEvidence(FrozenModel):
+class CountLaplaceEvidence(CountEvidence):
     """Whole-number Laplace noise on a count, a sum or each cell of a histogram; scale 0 is the exact answer."""
 
     kind: Literal["count_laplace"] = "count_laplace"
@@ -58,12 +60,12 @@ class CountLaplaceEvidence(FrozenModel):
             return histogram_loss(check.records.member, check.records.rest, check.pairs.apart, self.scale).upper
         return laplace_loss(check.records, check.pairs.apart, self.scale).upper
 
-    def draws(self, noise: str, scale: float) -> bool:
-        """Whether this noise is what was counted on."""
-        return scale == self.scale and noise == ("laplace" if self.scale else "none")
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == ("laplace" if self.scale else "none", self.scale)
+        return drawn and told.histogram == self.histogram and _counted(self.checks, told)
 
 
-class CountDirectEvidence(FrozenModel):
+class CountDirectEvidence(CountEvidence):
     """Whole-number noise on a count or a sum, checked by the laws of the noisy answers themselves."""
 
     kind: Literal["count_direct"] = "count_direct"
@@ -78,13 +80,15 @@ class CountDirectEvidence(FrozenModel):
             for check in self.checks
         )
 
-    def draws(self, noise: str, scale: float) -> bool:
-        return (noise, scale) == (self.noise, self.scale)
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and _counted(self.checks, told)
 
 
-class WassersteinEvidence(FrozenModel):
+class WassersteinEvidence(CountEvidence):
     """Noise for the distance W by which the laws must be moved, mass `ignored` of them left aside."""
 
+    words: ClassVar[str] = "a count by the Wasserstein mechanism"
     kind: Literal["wasserstein"] = "wasserstein"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     distance: int = Field(ge=0)
@@ -102,8 +106,14 @@ class WassersteinEvidence(FrozenModel):
         moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
         return min(1.0, (moved + self.ignored) * _ROUND_UP)
 
-    def draws(self, noise: str, scale: float) -> bool:
-        return (noise, scale) == (self.noise, self.scale)
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and _counted(self.checks, told)
+
+
+def _counted(checks: Sequence[CountCheck], told: Counted) -> bool:
+    """Whether a row adds what the laws are of."""
+    return all(check.records.values == told.steps for check in checks)
 
 
 def shifted_delta(noise: str, scale: float, distance: int, epsilon: float) -> float:

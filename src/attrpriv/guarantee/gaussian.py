@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -101,6 +101,8 @@ def _within(cell: Cell, box: Cell) -> bool:
 class GaussianEvidence(Charged):
     """Equal-variance Gaussian outputs, plus every charge that is not the calibration itself."""
 
+    words: ClassVar[str] = "averages with Gaussian noise"
+    goes_on: ClassVar[bool] = True
     kind: Literal["gaussian"] = "gaussian"
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
@@ -116,6 +118,24 @@ class GaussianEvidence(Charged):
         if inner is None:
             return 1.0
         return self.charged(max(gaussian_delta_upper(inner, self.distance()), self._sets(inner)), epsilon)
+
+    def describe(self) -> tuple[str, ...]:
+        apart = [
+            f"worst for {check.secret}: outputs {self.distance_of(check):.6g} standard deviations apart"
+            for check in self.checks
+        ]
+        sets = [
+            f"worst for {one.secret}: the mixture's exact law, over {len(one.cells)} cells of the box"
+            for one in self.set_checks
+        ]
+        return (*apart, *sets)
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        """Rows of the factor belong to columns by their order."""
+        return not self.own_factor or columns == self.own_columns
+
+    def common_noise(self) -> Rows:
+        return self.own_factor
 
     def _sets(self, epsilon: float) -> float:
         if not self.set_checks:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -46,6 +46,8 @@ def between_of(check: GroupCheck) -> Between | None:
 class GroupTransportEvidence(Charged):
     """One average: F - y + clip(y, -reach, +reach) + noise, y = sum of n_c m_c/n - centre."""
 
+    words: ClassVar[str] = "averages by transport, under groups"
+    reads_categories: ClassVar[bool] = True
     kind: Literal["group_transport"] = "group_transport"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     form: Literal["direct", "equalised"]
@@ -87,6 +89,8 @@ class GroupTransportEvidence(Charged):
 class GroupVectorTransportEvidence(Charged):
     """Several averages: F - Y + h(Y) + noise, h the nearest point of a ball in the norm of `metric`."""
 
+    words: ClassVar[str] = "averages by transport, under groups"
+    reads_categories: ClassVar[bool] = True
     kind: Literal["group_vector_transport"] = "group_vector_transport"
     columns: tuple[str, ...] = Field(min_length=2)
     form: Literal["direct", "equalised"]
@@ -127,6 +131,13 @@ class GroupVectorTransportEvidence(Charged):
         return tuple(
             _average([mean[k] for mean, _ in laws], counts, case.n) - Fraction(centre) for k, centre in enumerate(self.centre)
         )
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        """Rows of the factor belong to columns by their order."""
+        return columns == self.columns
+
+    def common_noise(self) -> tuple[tuple[float, ...], ...]:
+        return self.factor
 
     def bits(self) -> int:
         """How fine the grid of the common noise is."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -56,6 +56,8 @@ class GroupCheck(FrozenModel):
 class GroupEvidence(Charged):
     """Noise of one standard deviation on one average; equalised: what makes variances equal comes on top."""
 
+    words: ClassVar[str] = "averages with Gaussian noise, under groups"
+    reads_categories: ClassVar[bool] = True
     kind: Literal["groups"] = "groups"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     form: Literal["direct", "equalised"]
@@ -81,6 +83,8 @@ class GroupEvidence(Charged):
 class GroupVectorEvidence(Charged):
     """Covariances made equal by public factors, and further noise that every table gets."""
 
+    words: ClassVar[str] = "averages with Gaussian noise, under groups"
+    reads_categories: ClassVar[bool] = True
     kind: Literal["groups_vector"] = "groups_vector"
     columns: tuple[str, ...] = Field(min_length=2)
     check: GroupCheck
@@ -96,6 +100,13 @@ class GroupVectorEvidence(Charged):
         own = [scale * math.sqrt(_SQUARED) for scale in self.independent]
         worst = vector_delta_upper(case, self.equalised, own, self.factor, inner)
         return self.charged(worst + self.check.tail, epsilon)
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        """Rows of the factor belong to columns by their order."""
+        return columns == self.columns
+
+    def common_noise(self) -> tuple[tuple[float, ...], ...]:
+        return self.factor
 
     def bits(self) -> int:
         """How fine the grid of the common noise is: 2^-34 of its least sd, and of what any average's own grid can show."""

@@ -18,7 +18,7 @@ What must never change: everything is recomputed from the stored numbers, rounde
 from __future__ import annotations
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -56,6 +56,8 @@ class HierarchyCheck(FrozenModel):
 class HierarchyEvidence(Charged):
     """Noise of one standard deviation on one average, and a clamp on what the sensitive column tells of it."""
 
+    words: ClassVar[str] = "averages under a hierarchy"
+    room: ClassVar[str] = "A hierarchy takes no tolerance in this version."
     kind: Literal["hierarchy"] = "hierarchy"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     scale: Positive
@@ -67,6 +69,15 @@ class HierarchyEvidence(Charged):
         if inner is None or not self._readable():
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def describe(self) -> tuple[str, ...]:
+        return (f"worst for {self.check.secret}: outputs {self.distance():.6g} standard deviations apart",)
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        return columns == self.columns
+
+    def taken_back(self) -> Clamp:
+        return self.clamp
 
     def _readable(self) -> bool:
         """One other column is read, as it is and masked, and clamped to a plain interval."""

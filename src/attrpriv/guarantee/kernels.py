@@ -11,14 +11,14 @@ What must never change: the loss is recomputed from these weights, in whole numb
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.calibration.coupling import coupling_loss_upper
 from attrpriv.calibration.kernel import kernel_loss_upper
 from attrpriv.calibration.population_coupling import population_loss_upper
-from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.evidence import Counted, CountEvidence
 from attrpriv.laws.records import CountPairs, RecordLaws
 
 Rows = tuple[tuple[int, ...], ...]
@@ -29,9 +29,14 @@ def _least(records: RecordLaws, pairs: CountPairs) -> int:
     return pairs.n * records.values[0]
 
 
-class KernelEvidence(FrozenModel):
+def _covers(records: RecordLaws, pairs: CountPairs, told: Counted) -> bool:
+    return told.noise == "kernel" and not told.histogram and (records.values, pairs.n) == (told.steps, told.n)
+
+
+class KernelEvidence(CountEvidence):
     """A kernel that sees F alone; `corner` covers every law of the rows within the intervals."""
 
+    words: ClassVar[str] = "a count by the optimal mechanism"
     kind: Literal["kernel"] = "kernel"
     secret: str
     records: RecordLaws
@@ -46,13 +51,17 @@ class KernelEvidence(FrozenModel):
             return 1.0
         return 0.0 if kernel_loss_upper(self.weights, self.records, self.pairs, self.family) <= epsilon else 1.0
 
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.records, self.pairs, told)
 
-class CouplingEvidence(FrozenModel):
+
+class CouplingEvidence(CountEvidence):
     """A mechanism that reads the table's count, for one law of the rows.
 
     It hides that count; or with `shares`, and then for all counts of 0..n, the population's share within that range.
     """
 
+    words: ClassVar[str] = "a count by the optimal mechanism"
     kind: Literal["coupling"] = "coupling"
     secret: str
     records: RecordLaws
@@ -64,6 +73,9 @@ class CouplingEvidence(FrozenModel):
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.records, self.pairs, told)
 
     def loss(self) -> float:
         """From above, over every pair; infinite for a population of which only some counts were looked at."""

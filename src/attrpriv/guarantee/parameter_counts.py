@@ -13,7 +13,7 @@ again from them, over all pairs and both ways, with what they leave open; and th
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -25,6 +25,7 @@ from attrpriv.calibration.parameter_counts import (
 )
 from attrpriv.framework.model import FrozenModel, NonNegative
 from attrpriv.guarantee.counts import shifted_delta
+from attrpriv.guarantee.evidence import Counted, Evidence
 
 _ROUND_UP = 1 + 1e-12
 
@@ -39,13 +40,19 @@ class ParameterCheck(FrozenModel):
     counts: ParameterCounts
 
 
-class _ParameterEvidence(FrozenModel):
+class _ParameterEvidence(Evidence):
+    words: ClassVar[str] = "a count under a parameter network"
+
     event: str = Field(description="the rows that are counted")
     checks: tuple[ParameterCheck, ...] = Field(min_length=1)
 
-    def counts(self, event: str, n: int) -> bool:
-        """Whether a count of these rows, of a table of this size, is what the laws are of."""
-        return event == self.event and all(check.counts.n == n for check in self.checks)
+    def covers_tally(self, told: Counted) -> bool:
+        counted = told.event == self.event and all(check.counts.n == told.n for check in self.checks)
+        return counted and (told.noise, told.scale) == self._drawn()
+
+    def _drawn(self) -> tuple[str, float]:
+        """The noise that was counted on."""
+        raise NotImplementedError
 
 
 class ParameterNoiseEvidence(_ParameterEvidence):
@@ -58,9 +65,8 @@ class ParameterNoiseEvidence(_ParameterEvidence):
     def delta(self, epsilon: float) -> float:
         return max(parameter_delta(check.counts, self.noise, self.scale, epsilon) for check in self.checks)
 
-    def draws(self, noise: str, scale: float) -> bool:
-        """Whether this noise is what was counted on."""
-        return (noise, scale) == (self.noise, self.scale)
+    def _drawn(self) -> tuple[str, float]:
+        return self.noise, self.scale
 
 
 class ParameterWassersteinEvidence(_ParameterEvidence):
@@ -78,8 +84,8 @@ class ParameterWassersteinEvidence(_ParameterEvidence):
         moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
         return min(1.0, (moved + self.ignored) * _ROUND_UP)
 
-    def draws(self, noise: str, scale: float) -> bool:
-        return (noise, scale) == (self.noise, self.scale)
+    def _drawn(self) -> tuple[str, float]:
+        return self.noise, self.scale
 
 
 class ParameterKernelEvidence(_ParameterEvidence):
@@ -93,5 +99,5 @@ class ParameterKernelEvidence(_ParameterEvidence):
         losses = [parameter_kernel_loss(self.weights, check.counts) for check in self.checks]
         return 0.0 if max(losses) <= epsilon else 1.0
 
-    def draws(self, noise: str, scale: float) -> bool:
-        return (noise, scale) == ("kernel", 0.0)
+    def _drawn(self) -> tuple[str, float]:
+        return "kernel", 0.0

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -31,6 +31,7 @@ from attrpriv.calibration.quantile_grid import QuantileGrid, quantile_grid, roun
 from attrpriv.framework.model import Finite, FrozenModel, Positive
 from attrpriv.guarantee.charges import ROUND_UP
 from attrpriv.guarantee.clamp import Read
+from attrpriv.guarantee.evidence import Evidence
 from attrpriv.laws.exact_moments import covariance_of, regression
 
 # A grid of 2^-32 changes the weights of a lattice's points by less than this share of their spread.
@@ -61,9 +62,10 @@ class Moments(FrozenModel):
         return sum((Fraction(weight) * Fraction(known[column]) for column, weight in statistic.items()), Fraction(0))
 
 
-class QuantileClipEvidence(FrozenModel):
+class QuantileClipEvidence(Evidence):
     """One average, masked and clipped by quantiles; all public."""
 
+    words: ClassVar[str] = "an average by quantile clipping"
     kind: Literal["quantile_clip"] = "quantile_clip"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     n: int = Field(ge=2)
@@ -79,6 +81,15 @@ class QuantileClipEvidence(FrozenModel):
     def loss(self) -> float:
         """The epsilon that is lost, from above."""
         return (self.below + self.above + 2 * self.lam) * ROUND_UP
+
+    def describe(self) -> tuple[str, ...]:
+        return (f"any two values of all that is read: loss {self.loss():.6g}, with no delta",)
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        return not clipped and (columns, n) == (self.columns, self.n)
+
+    def statistics_read(self) -> tuple[Read, ...]:
+        return self.reads
 
     def _complete(self) -> bool:
         """The query comes first in the moments, is not read as a secret, and varies by itself as its spacing asks."""

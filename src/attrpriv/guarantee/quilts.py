@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -21,6 +21,7 @@ from attrpriv.calibration.markov_quilt import quilt_loss
 from attrpriv.divergences.influence import max_influence
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative, Positive
 from attrpriv.framework.network import Network
+from attrpriv.guarantee.evidence import Counted, Evidence
 
 
 class QuiltTerm(FrozenModel):
@@ -64,9 +65,11 @@ class QuiltCheck(FrozenModel):
     known: tuple[str, ...]
 
 
-class QuiltEvidence(FrozenModel):
+class QuiltEvidence(Evidence):
     """Laplace noise, or none, on statistics of a table whose columns depend on a network of parameters."""
 
+    words: ClassVar[str] = "a release under a parameter network"
+    goes_on: ClassVar[bool] = True
     kind: Literal["quilts"] = "quilts"
     networks: tuple[Network, ...] = Field(min_length=1)
     tolerances: tuple[Annotated[Finite, Field(ge=0, lt=1)], ...]
@@ -99,6 +102,12 @@ class QuiltEvidence(FrozenModel):
         network, tolerance = self.networks[check.theta], self.tolerances[check.theta]
         return max_influence(network, of=check.known, on=check.secret, tolerance=tolerance).value
 
+    def describe(self) -> tuple[str, ...]:
+        return tuple(
+            f"{check.secret}: loses {self.loss_of(check):.6g}, influence {self.influence_of(check):.6g}"
+            for check in self.checks
+        )
+
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything released so far uses: the loss over epsilon, from above."""
         loss = self.loss()
@@ -127,21 +136,25 @@ class QuiltEvidence(FrozenModel):
             (term.name, term.columns, term.scale) == (column, (column,), scale) and kind == _kind(term) for term in self.terms
         )
 
-    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction | None, kind: str, scale: float) -> bool:
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction, kind: str, scale: float) -> bool:
         """Whether this noise on a statistic of these columns, kept in a range of this width, is what was counted on."""
         return any(
             (term.name, frozenset(term.columns), term.scale) == (name, read, scale)
             and kind == _kind(term)
-            and (width is not None and term.sensitivity is not None and width <= Fraction(term.sensitivity))
+            and (term.sensitivity is not None and width <= Fraction(term.sensitivity))
             for term in self.terms
         )
 
-    def counts(self, read: frozenset[str], moves: float, noise: str, scale: float) -> bool:
-        """Whether a tally that reads these columns, moves by this and gets this noise is what was counted on."""
+    def covers_tally(self, told: Counted) -> bool:
         if len(self.terms) != 1:
             return False
-        term = self.terms[0]
-        return read == frozenset(term.columns) and (moves, scale, noise) == (term.sensitivity, term.scale, _kind(term))
+        term, moves = self.terms[0], float(told.n * told.width)
+        drawn = (moves, told.scale, told.noise) == (term.sensitivity, term.scale, _kind(term))
+        return told.reads == frozenset(term.columns) and drawn
+
+    def width_of(self, column: str) -> float | None:
+        widths = [term.sensitivity for term in self.terms if term.name == column and term.sensitivity is not None]
+        return min(widths, default=None)
 
 
 def _up(x: float) -> float:

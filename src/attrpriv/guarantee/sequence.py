@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -47,6 +47,8 @@ class SequenceStep(FrozenModel):
 class SequenceEvidence(Charged):
     """All averages released so far about one table, and those of this release: the last `len(steps) - before`."""
 
+    words: ClassVar[str] = "averages by transport"
+    goes_on: ClassVar[bool] = True
     kind: Literal["transport_sequence"] = "transport_sequence"
     before: int = Field(default=0, ge=0, description="so many of the steps, the first ones, were released earlier")
     steps: tuple[SequenceStep, ...] = Field(min_length=1)
@@ -60,6 +62,18 @@ class SequenceEvidence(Charged):
         if inner is None or not self._consistent():
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def describe(self) -> tuple[str, ...]:
+        return tuple(
+            f"worst for {check.secret}: outputs {self.distance_of(check):.6g} standard deviations apart"
+            for check in self.checks
+        )
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        return not clipped and columns == tuple(step.column for step in self.own_steps)
+
+    def statistics_read(self) -> tuple[Read, ...]:
+        return self.reads
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything released so far uses: squares of distances add up. From above."""

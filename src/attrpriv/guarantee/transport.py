@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -107,6 +107,7 @@ class TransportCheck(FrozenModel):
 class TransportEvidence(Charged):
     """Averages moved along the statistics that are read, and Gaussian noise."""
 
+    words: ClassVar[str] = "averages by transport, all at once"
     kind: Literal["transport"] = "transport"
     columns: tuple[str, ...] = Field(min_length=1)
     independent: tuple[NonNegative, ...]
@@ -120,6 +121,22 @@ class TransportEvidence(Charged):
         if inner is None or not (self._consistent() and self._masked()):
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def describe(self) -> tuple[str, ...]:
+        return tuple(
+            f"worst for {check.secret}: outputs {self.distance_of(check):.6g} standard deviations apart"
+            for check in self.checks
+        )
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        """Rows of slopes and of the factor belong to columns by their order."""
+        return columns == self.columns
+
+    def common_noise(self) -> Rows:
+        return self.factor
+
+    def taken_back(self) -> Clamp:
+        return self.clamp
 
     def _consistent(self) -> bool:
         """Whether everything speaks of the same averages and the same statistics, with at least the noise counted on."""

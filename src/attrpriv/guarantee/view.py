@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.framework.model import FrozenModel
+from attrpriv.guarantee.evidence import Evidence
 from attrpriv.laws.binomial import binomial_below
 
 
@@ -25,9 +26,10 @@ class ViewCell(FrozenModel):
     tail: float = Field(default=0.0, ge=0)
 
 
-class ViewEvidence(FrozenModel):
+class ViewEvidence(Evidence):
     """Fixed numbers of rows of each cell: the law of the view does not depend on the counts, where each is large enough."""
 
+    words: ClassVar[str] = "a view"
     kind: Literal["view"] = "view"
     n: int = Field(ge=2)
     cells: tuple[ViewCell, ...] = Field(min_length=1)

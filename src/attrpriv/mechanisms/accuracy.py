@@ -11,7 +11,7 @@ from pydantic import Field
 
 from attrpriv.errors import UsageError
 from attrpriv.framework.model import FrozenModel, NonNegative
-from attrpriv.guarantee.words import room
+from attrpriv.guarantee import Evidence
 
 NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
 # What plans are compared by: root mean square, mean absolute error, or what 95% of the errors stay below.
@@ -90,10 +90,10 @@ def unaffected(epsilon: float) -> tuple[ModelError, ...]:
     return off_by(lambda off: epsilon)
 
 
-def fragile(epsilon: float, rows: Sequence[ModelError], kind: str = "") -> str | None:
+def fragile(epsilon: float, rows: Sequence[ModelError], room: str = Evidence.room) -> str | None:
     """One line where an error of 1% more than doubles epsilon; also where nobody knows what an error does.
 
-    `kind` is that of the evidence: it decides what can be stated instead of exact numbers.
+    `room` is what the evidence says of what can be stated instead of exact numbers.
     """
     if not rows:
         return "what holds where the assumption's numbers are off is not computed for this plan."
@@ -102,7 +102,7 @@ def fragile(epsilon: float, rows: Sequence[ModelError], kind: str = "") -> str |
         return None
     real = "no epsilon holds" if first is None else f"epsilon can be {first:.3g}, not {epsilon:g}"
     off = f"{rows[0].off_by:.0%}"
-    return f"fragile: where slopes or probabilities are off by {off} more than stated, {real}. {room(kind)}"
+    return f"fragile: where slopes or probabilities are off by {off} more than stated, {real}. {room}"
 
 
 def _quantile(kind: NoiseKind, level: float) -> float:

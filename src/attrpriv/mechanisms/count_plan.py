@@ -7,7 +7,7 @@ from typing import Protocol
 
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, CountCasesEvidence, CountCheck, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.guarantee.certificate import Evidence
+from attrpriv.guarantee.certificate import AnyEvidence
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.count_cases import set_assumptions
 from attrpriv.mechanisms.count_model_error import count_model_error
@@ -44,7 +44,7 @@ def count_plan(
     mechanism: str,
     noise: TallyNoise,
     scale: float,
-    evidence: Evidence,
+    evidence: AnyEvidence,
     reference: str,
     *,
     exact: bool = True,
@@ -62,7 +62,7 @@ def tally_plan(
     mechanism: str,
     noise: TallyNoise,
     scale: float,
-    evidence: Evidence,
+    evidence: AnyEvidence,
     reference: str,
     *,
     assumes: tuple[str, ...],
@@ -155,7 +155,7 @@ def noise_notes(tally: Tally) -> tuple[str, ...]:
     return ("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.",)
 
 
-def _notes(found: Counted, evidence: Evidence) -> tuple[str, ...]:
+def _notes(found: Counted, evidence: AnyEvidence) -> tuple[str, ...]:
     notes = []
     column = found.query.column
     if column is not None and column in found.problem.bins:

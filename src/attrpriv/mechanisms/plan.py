@@ -22,12 +22,10 @@ from attrpriv.guarantee import (
     GroupVectorEvidence,
     GroupVectorTransportEvidence,
     Guarantee,
-    HierarchyEvidence,
     QuantileClipEvidence,
     QuiltEvidence,
     Read,
     SequenceEvidence,
-    TransportEvidence,
     WeightsEvidence,
 )
 from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, fragile
@@ -106,7 +104,7 @@ class Plan(FrozenModel):
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
         told = (*(note for note in self.notes if note.startswith("fragile:")), *worthless(self))
-        line = fragile(self.epsilon, self.model_error, self.certificate.evidence.kind)
+        line = fragile(self.epsilon, self.model_error, self.certificate.evidence.room)
         return told if line is None or line in told else (line, *told)
 
     @property
@@ -208,15 +206,12 @@ class Plan(FrozenModel):
     @property
     def clamp(self) -> Clamp | None:
         """What is taken back of sensitive statistics, where the plan reads some."""
-        evidence = self.certificate.evidence
-        return evidence.clamp if isinstance(evidence, HierarchyEvidence | TransportEvidence) else None
+        return self.certificate.evidence.taken_back()
 
     @property
     def reads(self) -> tuple[Read, ...]:
         """The sensitive statistics that are read besides the columns."""
-        if isinstance(self.certificate.evidence, QuantileClipEvidence | SequenceEvidence):
-            return self.certificate.evidence.reads
-        return () if self.clamp is None else self.clamp.reads
+        return self.certificate.evidence.statistics_read()
 
     @property
     def read_columns(self) -> dict[str, float | None]:

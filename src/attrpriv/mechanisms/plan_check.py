@@ -15,19 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.errors import CertificateError
-from attrpriv.guarantee import (
-    CountSequenceEvidence,
-    GaussianEvidence,
-    GroupEvidence,
-    GroupTransportEvidence,
-    GroupVectorEvidence,
-    GroupVectorTransportEvidence,
-    LaplaceEvidence,
-    QuantileClipEvidence,
-    QuiltEvidence,
-    SequenceEvidence,
-    TransportEvidence,
-)
+from attrpriv.guarantee import Evidence
 from attrpriv.mechanisms.column_plan import ColumnPlan, own_scale
 from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.queries.intervals import NON_LINEAR
@@ -87,20 +75,10 @@ def require_certified(plan: Plan) -> None:
         covered.append(_statistic_covered(plan, plan.statistic))
     if plan.tally is not None:
         covered.append(plan.tally.covered_by(plan.certificate, plan.n))
-    vectors = GaussianEvidence | GroupVectorEvidence | GroupVectorTransportEvidence | TransportEvidence
-    common = evidence.factor if isinstance(evidence, vectors) else ()
-    common = evidence.own_factor if isinstance(evidence, GaussianEvidence) else common
-    covered.append(plan.factor == common)
-    counted = GroupEvidence | GroupVectorEvidence | GroupTransportEvidence | GroupVectorTransportEvidence
-    covered.append(bool(plan.categories) == isinstance(evidence, counted))
-    if plan.clamp is not None or plan.factor:  # rows of slopes and of the factor belong to columns by their order
-        named = evidence.own_columns if isinstance(evidence, GaussianEvidence) else getattr(evidence, "columns", ())
-        covered.append([part.column for part in plan.columns] == list(named))
-    if isinstance(evidence, QuantileClipEvidence):
-        covered.append(evidence.n == plan.n and len(plan.columns) == 1 and plan.columns[0].clip is None)
-    if isinstance(evidence, SequenceEvidence):
-        covered.append([part.column for part in plan.columns] == [step.column for step in evidence.own_steps])
-        covered.append(all(part.clip is None for part in plan.columns))
+    covered.append(plan.factor == evidence.common_noise())
+    covered.append(bool(plan.categories) == evidence.reads_categories)
+    clipped = any(part.clip is not None for part in plan.columns)
+    covered.append(evidence.suits(tuple(part.column for part in plan.columns), plan.n, clipped=clipped))
     for part in plan.columns:
         kept = part.clip if plan.statistic is None else plan.statistic.range
         covered.append(part.noise.kind != "laplace" or kept is not None)
@@ -118,23 +96,19 @@ def _statistic_covered(plan: Plan, statistic: StatisticPlan) -> bool:
     if len(asked) != 1 or len(plan.columns) != 1:
         return False
     (query,), (part,) = asked, plan.columns
-    covers = getattr(plan.certificate.evidence, "covers_statistic", None)
     alone = not plan.categories and not plan.factor and not plan.reads and plan.tally is None and plan.view is None
     named = part.column == query.text and query.plain and query.kind in NON_LINEAR and part.clip is None
     read = set(statistic.fills) == set(statistic.clips) == set(query.columns)
-    if covers is None or not (alone and named and read) or part.centre is not None:
+    if not (alone and named and read) or part.centre is not None:
         return False
-    return bool(covers(query.text, frozenset(query.columns), statistic.width, part.noise.kind, own_scale(part)))
+    evidence, columns = plan.certificate.evidence, frozenset(query.columns)
+    return evidence.covers_statistic(query.text, columns, statistic.width, part.noise.kind, own_scale(part))
 
 
-def _clipped_enough(part: ColumnPlan, evidence: object) -> bool:
+def _clipped_enough(part: ColumnPlan, evidence: Evidence) -> bool:
     """Whether rows are clipped at least as tightly as the noise was scaled for."""
-    if part.clip is None:
+    allowed = evidence.width_of(part.column)
+    if part.clip is None or allowed is None:
         return True
-    widths: list[float] = []
-    if isinstance(evidence, LaplaceEvidence | CountSequenceEvidence):
-        widths = [term.sensitivity for term in evidence.terms if term.column == part.column]
-    elif isinstance(evidence, QuiltEvidence):
-        widths = [term.sensitivity for term in evidence.terms if term.name == part.column and term.sensitivity is not None]
     width = Fraction(part.clip[1]) - Fraction(part.clip[0])
-    return all(width <= Fraction(allowed) * (1 + Fraction(1, 10**12)) for allowed in widths)
+    return width <= Fraction(allowed) * (1 + Fraction(1, 10**12))

@@ -15,8 +15,7 @@ from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import UsageError
 from attrpriv.framework import Problem
 from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence
-from attrpriv.guarantee.words import in_words
+from attrpriv.guarantee import ChainEvidence, CountSequenceEvidence, GaussianEvidence, QuiltEvidence, SequenceEvidence, words_of
 from attrpriv.mechanisms import (
     calibrated_weights,
     chain_quilt,
@@ -243,7 +242,7 @@ def _require_joint(name: str, problem: Problem) -> None:
     if name not in CONTINUES and name != "subsample" and problem.earlier is None:
         raise Refusal("cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).")
     if problem.earlier is not None and not isinstance(problem.earlier, CONTINUES.get(name, ())):
-        told = in_words(getattr(problem.earlier, "kind", ""))
+        told = words_of(problem.earlier)
         raise Refusal(f"no rule covers it after {told}; together they may tell more.")
 
 

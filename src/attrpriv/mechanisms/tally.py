@@ -22,22 +22,12 @@ from attrpriv.errors import CertificateError, DataError, UsageError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.guarantee import (
     Certificate,
-    ChainEvidence,
-    ConstantEvidence,
-    CountCasesEvidence,
-    CountDirectEvidence,
+    Counted,
     CountHybridEvidence,
-    CountLaplaceEvidence,
-    CountSequenceEvidence,
     CountTransportEvidence,
     CouplingEvidence,
     KernelEvidence,
-    LaplaceEvidence,
     ParameterKernelEvidence,
-    ParameterNoiseEvidence,
-    ParameterWassersteinEvidence,
-    QuiltEvidence,
-    WassersteinEvidence,
 )
 from attrpriv.mechanisms.accuracy import Reach, Spread
 from attrpriv.mechanisms.whole_spread import TallyNoise, WholeSpread
@@ -190,39 +180,16 @@ class Tally(FrozenModel):
         """Whether what is counted, and the noise that is drawn, are what the certificate counted on."""
         rows, evidence = certificate.individuals, certificate.evidence
         if self.centre is not None:
-            return isinstance(evidence, ConstantEvidence)
+            return not evidence.reads_rows
         if rows is not None:
             wanted = (self.width, self.scale if self.noise == "laplace" else self.individuals)
             if [(term.sensitivity, term.scale) for term in rows.terms] != [wanted]:
                 return False
         elif self.individuals:
             return False
-        if isinstance(evidence, LaplaceEvidence):
-            wanted = (n * self.width, self.scale)
-            return self.noise == "laplace" and [(term.sensitivity, term.scale) for term in evidence.terms] == [wanted]
-        if isinstance(evidence, CountSequenceEvidence):
-            return evidence.ranges(float(n * self.width), self.noise, self.scale) or evidence.counts(
-                self.identity, self.histogram, self.width, self.noise, self.scale
-            )
-        if isinstance(evidence, QuiltEvidence):
-            return evidence.counts(self.reads, float(n * self.width), self.noise, self.scale)
-        if isinstance(evidence, ParameterNoiseEvidence | ParameterWassersteinEvidence | ParameterKernelEvidence):
-            event = self.cells[0].where if self.steps == (0, 1) and not self.histogram else ""
-            return evidence.counts(event, n) and evidence.draws(self.noise, self.scale)
-        if isinstance(evidence, ChainEvidence):
-            return evidence.counts(self.reads, float(self.width), self.noise, self.scale, n)
-        if self.histogram != (isinstance(evidence, CountLaplaceEvidence) and evidence.histogram):
-            return False
-        if isinstance(evidence, CountTransportEvidence | CountHybridEvidence):
-            scale = evidence.scale if isinstance(evidence, CountHybridEvidence) else 0.0
-            same = evidence.transport.records.values == self.steps and evidence.transport.n == n
-            return same and (self.noise, self.scale) == ("kernel", scale)
-        if isinstance(evidence, KernelEvidence | CouplingEvidence):
-            return self.noise == "kernel" and evidence.records.values == self.steps and evidence.pairs.n == n
-        if isinstance(evidence, CountCasesEvidence):
-            same = all(check.sets.records.values == self.steps for check in evidence.checks)
-            return same and evidence.draws(self.noise, self.scale)
-        if isinstance(evidence, CountLaplaceEvidence | CountDirectEvidence | WassersteinEvidence):
-            same = all(check.records.values == self.steps for check in evidence.checks)
-            return same and evidence.draws(self.noise, self.scale)
-        return False
+        return evidence.covers_tally(self._counted(n))
+
+    def _counted(self, n: int) -> Counted:
+        """What a proof has to be told."""
+        event = self.cells[0].where if self.steps == (0, 1) and not self.histogram else ""
+        return Counted(n, self.width, self.steps, self.histogram, self.reads, self.identity, event, self.noise, self.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy.stats import binom
 from attrpriv.calibration import case_delta, case_loss, least_case_scale, least_direct_scale, least_laplace_scale
 from attrpriv.calibration.count_cases import case_loss_lower
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.guarantee import Certificate, CountCasesCheck, CountCasesEvidence
+from attrpriv.guarantee import Certificate, CountCasesCheck, CountCasesEvidence, Counted
 from attrpriv.laws.count_cases import CountCases, case_laws
 from attrpriv.laws.records import CountPairs, RecordLaws
 
@@ -213,8 +214,11 @@ def test_a_certificate_holds_at_its_scale_and_not_below(noise: Any, delta: float
     good.verify()
     assert Certificate.model_validate_json(good.model_dump_json()) == good
     assert good.evidence.kind == "count_cases"
-    assert good.evidence.draws(noise, scale)
-    assert not good.evidence.draws(noise, scale / 2)
+    told = Counted(60, 1, (0, 1), False, frozenset({"stay"}), "", "", noise, scale)
+    assert good.evidence.covers_tally(told)
+    assert not good.evidence.covers_tally(replace(told, scale=scale / 2))
+    assert not good.evidence.covers_tally(replace(told, steps=(0, 2)))
+    assert not good.evidence.covers_tally(replace(told, histogram=True))
     for bad in (certificate(noise, scale * 0.999, delta), certificate("none", 0.0, delta)):
         with pytest.raises(CertificateError):
             bad.verify()

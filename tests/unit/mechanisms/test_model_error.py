@@ -106,7 +106,7 @@ def test_rows() -> None:
 
 def test_a_plan_warns_once_whatever_its_notes_say() -> None:
     plan = ap.plan(counts_problem(epsilon=0.1), "optimal")
-    line = fragile(plan.epsilon, plan.model_error, plan.certificate.evidence.kind)
+    line = fragile(plan.epsilon, plan.model_error, plan.certificate.evidence.room)
     assert line is not None
     assert line.endswith("State intervals under given (of a network, a tolerance).")  # counts have no tolerance of their own
     assert plan.warnings == (line,)

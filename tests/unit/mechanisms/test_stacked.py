@@ -315,7 +315,7 @@ def test_any_gaussian(seed: int, spends: list[float], gap: float) -> None:
         problem = asked(columns, **base)
         reached = max(twin.separation(problem, twin.stated(theta), secret, noise) for secret in secrets)
         assert reached <= MU * (1 + 1e-9)
-        assert plan.certificate.evidence.spent(EPSILON, DELTA) >= (reached / MU) ** 2 * (1 - 1e-9)  # type: ignore[union-attr]
+        assert plan.certificate.evidence.spent(EPSILON, DELTA) >= (reached / MU) ** 2 * (1 - 1e-9)
 
 
 @pytest.mark.slow

@@ -14,11 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
-from attrpriv import guarantee
 from attrpriv.cli.app import app
 from attrpriv.derived import NO_NUMBER, Computed, with_computed
 from attrpriv.derived_plan import PartsPlan
-from attrpriv.guarantee.words import in_words
 from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.queries.derived import Derived, parse_questions
 from attrpriv.queries.query import Query
@@ -282,12 +280,6 @@ def test_a_view_answers_an_average_over_a_subset_itself(tmp_path: Path) -> None:
         assert asking.plan("avg(visits) filter (where visits > 0)", spend=1.0).mechanism == "laplace"
         named = asking.release("avg(visits) filter (where visits > 0)", "subsample")
         assert named.answers[0].parts == ()
-
-
-def test_every_kind_of_release_has_words() -> None:
-    kinds = [getattr(guarantee, name).model_fields["kind"].default for name in guarantee.__all__ if name.endswith("Evidence")]
-    assert len(kinds) > 20
-    assert [kind for kind in kinds if in_words(kind) == "a release of another kind"] == []
 
 
 def test_the_ledger_as_text_says_what_is_left(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""The base of every kind of evidence: what a kind does not say, it has not proved."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import get_args
+
+import pytest
+
+from attrpriv.guarantee import Certificate, Counted, Evidence, words_of
+
+KINDS: tuple[type[Evidence], ...] = get_args(Certificate.model_fields["evidence"].annotation)
+TOLD = Counted(10, 1, (0, 1), False, frozenset({"x"}), "", "x > 1", "laplace", 2.0)
+
+
+def test_every_kind_is_an_evidence_with_a_name_of_its_own() -> None:
+    assert len(KINDS) == 27
+    assert all(issubclass(kind, Evidence) for kind in KINDS)
+    assert len({kind.model_fields["kind"].default for kind in KINDS}) == len(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_says_what_was_released(kind: type[Evidence]) -> None:
+    assert kind.words != Evidence.words
+    assert kind.room.endswith(".")
+    assert "delta" in vars(kind) or any("delta" in vars(base) for base in kind.__mro__[1:-1] if base is not Evidence)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_goes_on_where_its_rule_is_its_own(kind: type[Evidence]) -> None:
+    own = (kind.spent is not Evidence.spent, kind.follows is not Evidence.follows)
+    assert own == (kind.goes_on, kind.goes_on)
+
+
+def test_the_base_proves_nothing() -> None:
+    nothing = Evidence()
+    with pytest.raises(NotImplementedError):
+        nothing.delta(1.0)
+    assert nothing.follows(None)
+    assert not nothing.follows(Evidence())
+    assert nothing.spent(1.0, 0.1) == math.inf
+    assert not nothing.covers("x", "gaussian", 1.0)
+    assert not nothing.covers_statistic("var_pop(x)", frozenset({"x"}), Fraction(1), "laplace", 1.0)
+    assert not nothing.covers_tally(TOLD)
+    assert nothing.statistics_read() == ()
+    assert words_of(None) == words_of(nothing) == "a release of another kind"
