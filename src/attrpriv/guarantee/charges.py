@@ -17,15 +17,15 @@ ROUND_UP = 1 + 1e-12
 
 
 class Charged(Evidence):
-    """Evidence that carries these charges."""
+    """Evidence that carries these charges. None has a default: what is left out by mistake must not count as free."""
 
     grid_lambda: float = Field(ge=0)
     lattice_lambda: float = Field(ge=0)
     grid_eta: float = Field(ge=0)
-    shape_lambda: float = Field(default=0.0, ge=0)
-    shape_eta: float = Field(default=0.0, ge=0)
+    shape_lambda: float = Field(ge=0)
+    shape_eta: float = Field(ge=0)
     clip_delta: float = Field(ge=0)
-    fit_delta: float = Field(default=0.0, ge=0)
+    fit_delta: float = Field(ge=0)
     reserve: float = Field(ge=0)
 
     @property

@@ -25,6 +25,7 @@ from attrpriv.calibration import classical_mu, gaussian_mu
 from attrpriv.calibration.lattice import grid_charge
 from attrpriv.errors import RefusedError
 from attrpriv.framework import Assumption, Problem
+from attrpriv.guarantee.charges import Charged
 from attrpriv.mechanisms.refusal import Refusal
 
 _RESERVE = 0.02
@@ -50,6 +51,11 @@ class Budget:
     reserve: float
     promised: float
     fit_lines: tuple[str, ...]
+
+    @property
+    def charges(self) -> dict[str, float]:
+        """What is paid besides the calibration, by the names under which evidence stores it."""
+        return {name: getattr(self, name) for name in Charged.model_fields}
 
     @property
     def excess(self) -> float:

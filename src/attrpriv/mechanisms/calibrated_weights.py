@@ -87,12 +87,7 @@ def _evidence(problem: Problem, case: WeightsCase, left: Budget, bound: float) -
         bound=bound,
         masks=case.masks,
         checks=case.checks,
-        grid_lambda=left.grid_lambda,
-        lattice_lambda=left.lattice_lambda,
-        grid_eta=left.grid_eta,
-        clip_delta=0.0,
-        fit_delta=left.fit_delta,
-        reserve=left.reserve,
+        **left.charges,
     )
 
 

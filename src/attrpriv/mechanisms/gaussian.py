@@ -240,14 +240,7 @@ def _evidence(
         before=len(past.columns),
         common_before=past.common,
         checks=(),
-        grid_lambda=left.grid_lambda,
-        lattice_lambda=left.lattice_lambda,
-        grid_eta=left.grid_eta,
-        shape_lambda=left.shape_lambda,
-        shape_eta=left.shape_eta,
-        clip_delta=left.clip_delta,
-        fit_delta=left.fit_delta,
-        reserve=left.reserve,
+        **left.charges,
     )
     worst: dict[tuple[str, int], tuple[float, GaussianCheck]] = {}
     for case in cases if problem.columns else ():

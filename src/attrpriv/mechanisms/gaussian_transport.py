@@ -23,7 +23,7 @@ from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.clipping import clip_charge
-from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
+from attrpriv.mechanisms.hierarchy_means import real_epsilon
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
@@ -150,7 +150,7 @@ def _assembled(
         least=(*(least[c] for c in problem.columns), *(read.mask for read in way.clamp.reads)),
         clamp=way.clamp,
         checks=found.checks,
-        **charges(left),
+        **left.charges,
     )
     if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
         raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")

@@ -128,22 +128,11 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
             if isinstance(check.case, GroupCase):
                 variance = max(variance, least_group_noise(check.case, left.epsilon, delta * (1 - 1e-12), form, variance))
         return GroupEvidence(
-            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **charges(left)
+            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **left.charges
         )
     except (RefusedError, UsageError) as error:
         reason = str(error)
     raise Refusal(reason)
-
-
-def charges(left: Budget) -> dict[str, float]:
-    return {
-        "grid_lambda": left.grid_lambda,
-        "lattice_lambda": left.lattice_lambda,
-        "grid_eta": left.grid_eta,
-        "clip_delta": left.clip_delta,
-        "fit_delta": left.fit_delta,
-        "reserve": left.reserve,
-    }
 
 
 def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
@@ -177,7 +166,7 @@ def _vector(
             equalised=equalised,
             independent=noise.independent,
             factor=noise.factor,
-            **charges(left),
+            **left.charges,
         )
         if evidence.bits() > MOST_BITS:
             raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")

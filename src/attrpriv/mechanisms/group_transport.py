@@ -33,7 +33,7 @@ from attrpriv.mechanisms import group_means
 from attrpriv.mechanisms.accuracy import Noise, off_by
 from attrpriv.mechanisms.budget import Budget
 from attrpriv.mechanisms.group_case import Recorded, categories_of, checks, clip_charge, groups_of, members_of
-from attrpriv.mechanisms.group_means import Clips, assumptions, charges, group_budget, masked, real_epsilon
+from attrpriv.mechanisms.group_means import Clips, assumptions, group_budget, masked, real_epsilon
 from attrpriv.mechanisms.group_moves import (
     Evidence,
     Expected,
@@ -160,7 +160,7 @@ def _scalar(
         reach=clamp.reach,
         centre=centre,
         check=check,
-        **charges(left),
+        **left.charges,
     )
     return evidence, max(ways, key=lambda way: group_spreads(evidence, way)[0].rmse)
 
@@ -217,7 +217,7 @@ def _vector_evidence(
         reach=clamp.reach,
         metric=clamp.metric,
         centre=centre,
-        **charges(left),
+        **left.charges,
     )
 
 

@@ -94,14 +94,8 @@ def _evidence(problem: Problem, found: Sequence[Seen], layout: Design, left: Bud
         independent=layout.independent,
         factor=layout.factor,
         checks=tuple(map(_check, found)),
-        **charges(left),
+        **left.charges,
     )
-
-
-def charges(left: Budget) -> dict[str, float]:
-    """What a budget pays besides the calibration, as evidence stores it."""
-    names = ("grid_lambda", "lattice_lambda", "grid_eta", "shape_lambda", "shape_eta", "clip_delta", "fit_delta", "reserve")
-    return {name: getattr(left, name) for name in names}
 
 
 def _check(case: Seen) -> GaussianCheck:

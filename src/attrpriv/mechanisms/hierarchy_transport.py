@@ -26,7 +26,7 @@ from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.hierarchy_case import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
-from attrpriv.mechanisms.hierarchy_means import REFERENCE, charges, real_epsilon
+from attrpriv.mechanisms.hierarchy_means import REFERENCE, real_epsilon
 from attrpriv.mechanisms.noise_design import ROUND_UP
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
@@ -58,7 +58,7 @@ def plan(problem: Problem) -> Plan:
     scale, clamp = min(ways, key=lambda way: _squared(check, *way))
     if clamp_bits(clamp, [scale]) > MOST_BITS:
         raise Refusal("the two averages differ too much in scale for a common grid.")
-    evidence = HierarchyEvidence(columns=problem.columns, scale=scale, clamp=clamp, check=check, **charges(left))
+    evidence = HierarchyEvidence(columns=problem.columns, scale=scale, clamp=clamp, check=check, **left.charges)
     # A linear release is Gaussian, and its condition is necessary too; a clamp of wider reach would need noise, this one none.
     exact = clamp.reach == 0 or scale <= lattice.masks[column] * ROUND_UP**2
     certificate = Certificate(

@@ -25,7 +25,7 @@ from attrpriv.framework import Problem
 from attrpriv.guarantee import LEAST_LEFT, Certificate, Guarantee, Read, SequenceEvidence, SequenceStep
 from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.mechanisms.budget import Budget, allowed_distance, sequence_budget
-from attrpriv.mechanisms.hierarchy_means import charges, real_epsilon
+from attrpriv.mechanisms.hierarchy_means import real_epsilon
 from attrpriv.mechanisms.moving import MovedSpread, normal_points
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded
@@ -109,7 +109,7 @@ class _Steps:
             slopes=tuple(tuple(float(x) for x in row) for row in rows),
             credited=tuple(row[:size] for row in self.credited[:size]),
             checks=tuple(checks),
-            **charges(self.left),
+            **self.left.charges,
         )
 
     def _reads(self) -> tuple[Read, ...]:

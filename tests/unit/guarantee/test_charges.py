@@ -1,0 +1,139 @@
+"""What a promise pays besides its calibration: each charge counts, with its exact coefficient, in every kind of evidence."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+from typing import Any, Literal
+
+import mpmath
+import pytest
+
+from attrpriv.errors import PolicyError
+from attrpriv.guarantee.charges import Charged
+from attrpriv.mechanisms import MECHANISMS, Plan
+from attrpriv.mechanisms.budget import Budget
+from tests.conformance.test_mechanisms import PROBLEMS, planned
+
+CHARGES = tuple(Charged.model_fields)
+LAMBDAS = ("grid_lambda", "lattice_lambda", "shape_lambda")
+ETAS = ("grid_eta", "shape_eta")
+PLAIN = ("clip_delta", "fit_delta", "reserve")
+
+
+class Stated(Charged):
+    """A calibration that reaches a stated delta."""
+
+    kind: Literal["stated"] = "stated"
+    worst: float
+
+    def delta(self, epsilon: float) -> float:
+        return 1.0 if self.inner(epsilon) is None else self.charged(self.worst, epsilon)
+
+
+def stated(worst: float = 0.0, **charges: float) -> Stated:
+    return Stated(**{**dict.fromkeys(CHARGES, 0.0), **charges, "worst": worst})
+
+
+def test_there_are_eight_and_each_is_of_one_kind() -> None:
+    assert sorted(CHARGES) == sorted((*LAMBDAS, *ETAS, *PLAIN))
+
+
+@pytest.mark.parametrize("name", CHARGES)
+def test_none_may_be_left_out(name: str) -> None:
+    with pytest.raises(PolicyError, match="is required"):
+        Stated(worst=0.0, **{one: 0.0 for one in CHARGES if one != name})
+
+
+def exact(worst: float, epsilon: float, charges: dict[str, float]) -> Any:
+    """e^lambda worst + eta (1 + e^epsilon) + the rest, with 60 digits."""
+    with mpmath.workdps(60):
+        lam = sum(mpmath.mpf(charges.get(name, 0.0)) for name in LAMBDAS)
+        eta = sum(mpmath.mpf(charges.get(name, 0.0)) for name in ETAS)
+        rest = sum(mpmath.mpf(charges.get(name, 0.0)) for name in PLAIN)
+        return mpmath.exp(lam) * mpmath.mpf(worst) + eta * (1 + mpmath.exp(mpmath.mpf(epsilon))) + rest
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 12.0])
+@pytest.mark.parametrize("names", [(name,) for name in CHARGES] + list(itertools.combinations(CHARGES, 2)) + [CHARGES])
+def test_delta_is_the_sum_from_above(names: tuple[str, ...], epsilon: float) -> None:
+    """At large values, where a factor 2, a forgotten e^lambda or 1 + e^epsilon as e^epsilon shows."""
+    charges = {name: 0.03 * (k + 1) for k, name in enumerate(names)}
+    worst = 0.125
+    found, wanted = stated(worst, **charges).delta(epsilon), exact(worst, epsilon, charges)
+    assert wanted <= found <= wanted * (1 + 2e-12)
+
+
+def test_lambdas_are_paid_twice_in_epsilon() -> None:
+    """The calibration's own epsilon is below epsilon - 2 lambda, and by no more than its rounding; nothing is left below 0."""
+    for name in LAMBDAS:
+        inner = stated(**{name: 0.2}).inner(1.0)
+        assert inner is not None
+        assert 0.6 * (1 - 1e-14) <= inner <= 0.6
+        assert stated(**{name: 0.5}).inner(1.0) == 0.0
+        assert stated(**{name: math.nextafter(0.5, 1.0)}).inner(1.0) is None
+        assert stated(**{name: 0.6}).delta(1.0) == 1.0
+    together = stated(**dict.fromkeys(LAMBDAS, 0.1)).inner(1.0)
+    assert together == pytest.approx(0.4, rel=1e-12)
+
+
+# ------------------------------------------------------------------------------------------------- in every kind of evidence
+
+
+@cache
+def charged_plans() -> dict[str, Plan]:
+    """One plan for each kind of evidence that carries charges."""
+    found: dict[str, Plan] = {}
+    for asked in PROBLEMS.values():
+        for name in MECHANISMS:
+            made = planned(asked, name)
+            if made is not None and issubclass(type(made.certificate.evidence), Charged):
+                found.setdefault(made.certificate.evidence.kind, made)
+    return found
+
+
+def test_every_kind_with_charges_is_here() -> None:
+    kinds = {one.model_fields["kind"].default for one in _below(Charged) if one is not Stated}
+    assert set(charged_plans()) | {"transport_sequence"} == kinds
+
+
+def _below(base: type[Charged]) -> list[type[Charged]]:
+    return [one for each in base.__subclasses__() for one in (each, *_below(each))]
+
+
+@pytest.mark.parametrize("name", CHARGES)
+@pytest.mark.parametrize("kind", sorted(charged_plans()))
+def test_each_stored_charge_raises_delta_by_its_coefficient(kind: str, name: str) -> None:
+    plan = charged_plans()[kind]
+    evidence: Any = plan.certificate.evidence
+    before, more = evidence.delta(plan.epsilon), 1e-4
+    after = evidence.model_copy(update={name: getattr(evidence, name) + more}).delta(plan.epsilon)
+    if name in LAMBDAS:  # a smaller epsilon is left for the calibration, which costs at least e^lambda of its own delta
+        assert after > before * (1 + more / 2)
+    else:
+        # weights are as close as the charges allow, whatever epsilon is promised
+        paid_at = 2 * evidence.lam if kind == "calibrated_weights" else plan.epsilon
+        coefficient = 1 + math.exp(paid_at) if name in ETAS else 1.0
+        assert after - before == pytest.approx(coefficient * more, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", sorted(charged_plans()))
+def test_a_certificate_holds_just_below_its_charges_and_not_above(kind: str) -> None:
+    plan = charged_plans()[kind]
+    room = plan.delta - plan.certificate.evidence.delta(plan.epsilon)
+    for share, holds in ((0.999, True), (1.001, False)):
+        charged: Any = plan.certificate.evidence
+        changed = charged.model_copy(update={"reserve": charged.reserve + room * share})
+        assert (changed.delta(plan.epsilon) <= plan.delta) is holds
+
+
+def test_a_budget_hands_on_every_charge() -> None:
+    """The planted mistake: a charge that the constructor forgets."""
+    numbers = {name: 0.001 * (k + 1) for k, name in enumerate(CHARGES)}
+    left = Budget(epsilon=1.0, delta=1e-6, promised=1e-6, fit_lines=(), **numbers)
+    assert left.charges == numbers
+    assert stated(**left.charges).delta(1.0) >= sum(numbers[name] for name in PLAIN)
+    forgotten = {name: value for name, value in left.charges.items() if name != "fit_delta"}
+    with pytest.raises(PolicyError, match="is required"):
+        Stated(worst=0.0, **forgotten)
