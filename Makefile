@@ -8,7 +8,7 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-postgres lint format bench bench-utility build clean
+.PHONY: help setup demo test test-all test-postgres lint format bench bench-utility mutants build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -46,6 +46,9 @@ bench: $(VENV)/.dev  ## run every benchmark in bench/
 
 bench-utility: $(VENV)/.dev  ## measure the error of every mechanism on a suite of problems, for the documentation
 	$(BIN)/python bench/utility.py --full --write
+
+mutants: $(VENV)/.dev  ## plant 200 small mistakes in the code that guarantees rest on, and see how many the tests find (an hour)
+	$(BIN)/python scripts/mutants.py $(MUTANTS)
 
 build: $(VENV)/.dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist
