@@ -26,6 +26,7 @@ from attrpriv.mechanisms import Plan, Ranking, rank
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.mechanisms.accuracy import Measure
 from attrpriv.mechanisms.accuracy_first import plan_for_error
+from attrpriv.mechanisms.coverage import AS_RATIO
 from attrpriv.mechanisms.ranged import is_ranged
 from attrpriv.mechanisms.registry import known_mechanism, one_at_a_time
 from attrpriv.policy import Policy
@@ -204,20 +205,21 @@ def _split(problem: Problem, plan: Callable[[Problem], Plan], *, chosen: bool = 
 
     As for a single query, noise comes before a view of everything where an assumption is made and the mechanism is `chosen`.
     """
-    statistics, together = _statistics(problem), None
+    statistics, together, refusal = _statistics(problem), None, None
     try:
         together = plan(problem)
         if together.view is None or len(statistics) < 2 or not (chosen and problem.theta):
             return [(problem, together)]
-    except (RefusedError, UsageError):
+    except (RefusedError, UsageError) as refused:
         if len(statistics) < 2:
             raise
+        refusal = refused.with_traceback(None)
     try:
         apart = _apart(problem, statistics, plan)
-    except (RefusedError, UsageError):
-        if together is None:
-            raise
-        return [(problem, together)]
+    except (RefusedError, UsageError) as refused:
+        if together is not None:
+            return [(problem, together)]
+        raise _cause(problem, statistics, plan, refusal, refused) from None
     return apart if together is None or all(made.view is None for _, made in apart) else [(problem, together)]
 
 
@@ -234,6 +236,23 @@ def _apart(
         made.append((step, _planned_part(step, plan)))
         earlier = made[-1][1].certificate.evidence
     return made
+
+
+def _cause(
+    problem: Problem,
+    statistics: Sequence[tuple[Query, ...]],
+    plan: Callable[[Problem], Plan],
+    together: AttrprivError | None,
+    apart: AttrprivError,
+) -> AttrprivError:
+    """Why nothing is released: the part that is refused by itself too. Nothing follows a view, and that is no part's fault."""
+    for queries in statistics:
+        try:
+            if _planned_part(problem.model_copy(update={"queries": queries}), plan).view is not None and together is not None:
+                apart = together
+        except (RefusedError, UsageError) as refused:
+            return refused.with_traceback(None)
+    return apart
 
 
 def _planned_part(step: Problem, plan: Callable[[Problem], Plan]) -> Plan:
@@ -257,4 +276,5 @@ def _statistics(problem: Problem) -> list[tuple[Query, ...]]:
 def _neither(direct: AttrprivError, quotient: AttrprivError) -> AttrprivError:
     """Why an average over a subset can be released in no way; what was said of the average itself is said once."""
     told = [part for part in str(quotient).split(" | ") if part.rpartition(": ")[2] not in str(direct)]
-    return type(direct)(f"{direct} As a quotient of a sum and a count: {' | '.join(told)}")
+    said = str(direct).replace(AS_RATIO, "")  # it was tried
+    return type(direct)(f"{said} As a quotient of a sum and a count: {' | '.join(told)}")

@@ -3,7 +3,7 @@
 | statistic | answered by |
 |---|---|
 | count(*), avg and sum of one column | every mechanism that covers the assumption |
-| avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation`; a view |
+| avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation` under gaussian; a view |
 | avg and sum of these over subsets or by group, of declared sizes | `gaussian`, `transport` (columns); else a view |
 | variances, covariances, regressions, quantiles, over all rows | `markov_quilt`, `group_dp` (bounds or ranges); a view |
 | avg and sum of products of columns; any of these over a subset | a view |
@@ -14,6 +14,7 @@ What must never change: what is not in this table is refused, whatever a mechani
 
 from __future__ import annotations
 
+from attrpriv.assumptions import Gaussian
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.framework.public_groups import public_groups
@@ -23,6 +24,7 @@ from attrpriv.queries.query import Query
 
 ON_A_VIEW = "subsample"
 RANGED = frozenset({"group_dp", "markov_quilt"})
+AS_RATIO = ", or release it as a ratio of two sums: sum(...) and count(*) with the same filter"
 LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 
@@ -34,12 +36,12 @@ def require_covered(name: str, problem: Problem) -> None:
             _require_groups(problem, query)
         elif query.kind == "avg" and query.where is not None and query.group_by is None and query.linear is not None:
             _require_size(name, problem, query)
-        elif query.linear is not None and not query.plain and (name == "gaussian" or (name == "transport" and query.simple)):
+        elif query.linear is not None and not query.plain and _over_subsets(name, problem, query):
             continue  # sizes are asked for there
         elif query.kind in NON_LINEAR and name in RANGED:
             _require_all_rows(query)
         elif not query.simple:
-            _require_linear(name, query)
+            _require_linear(name, problem, query)
 
 
 def require_one_meaning(problem: Problem) -> None:
@@ -67,13 +69,25 @@ def _require_groups(problem: Problem, query: Query) -> None:
         raise Refusal(reason, usage=True)
 
 
-def _require_linear(name: str, query: Query) -> None:
+def _over_subsets(name: str, problem: Problem, query: Query) -> bool:
+    return query.simple if name == "transport" else name == "gaussian" and (query.simple or _gaussian(problem))
+
+
+def _gaussian(problem: Problem) -> bool:
+    """Whether nothing but a gaussian assumption is made, or none: no other says anything of combinations of columns."""
+    return all(isinstance(member, Gaussian) for member in problem.theta)
+
+
+def _require_linear(name: str, problem: Problem, query: Query) -> None:
     if query.linear is not None:
-        if name in LINEAR and query.plain:
+        if name in LINEAR and query.plain and _gaussian(problem):
             return
+        by = "gaussian, or a view," if problem.theta and _gaussian(problem) else "a gaussian assumption, or a view,"
+        raise Refusal(f"does not cover {query.text}; {by} does. Or ask for the average of each column.")
+    _require_all_rows(query)
+    if query.kind not in NON_LINEAR:
         raise Refusal(
-            f"does not cover {query.text}; gaussian does, over all rows and under a gaussian assumption, and so does a view. "
-            "Or ask for the average of each column."
+            f"does not cover {query.text}, of products of columns; a view does (protect a count, share or distribution)."
         )
     raise Refusal(
         f"does not cover {query.text}. Two ways: (a) any query on the secret-free view (protect a count, share or "
@@ -90,10 +104,10 @@ def _require_all_rows(query: Query) -> None:
 def _require_size(name: str, problem: Problem, query: Query) -> None:
     """An average over some rows is a ratio of two sums, one of which is a count that may tell the secret."""
     if query.where in problem.sizes:
-        if name == "gaussian" or (name == "transport" and query.simple):
+        if _over_subsets(name, problem, query):
             return
         raise Refusal(f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.")
-    raise Refusal(
-        f"the average over a subset, {query.text}, needs the subset's size as a public number: declare sizes: "
-        f'{{"{query.where}": rows}}, or release it as a ratio of two sums: sum(...) and count(*) with the same filter.'
-    )
+    needed = f"the average over a subset, {query.text}, needs the subset's size as a public number"
+    if not _gaussian(problem):
+        raise Refusal(f"{needed} and a gaussian assumption{AS_RATIO}.")
+    raise Refusal(f'{needed}: declare sizes: {{"{query.where}": rows}}{AS_RATIO}.')

@@ -90,6 +90,8 @@ def _event(problem: Problem, theta: Sequence[ParameterNetwork], query: Query) ->
     """The column that is read, and which of its entries count."""
     if query.group_by is not None:
         raise QueryError("query: the joint law of a histogram is not covered; ask for one count.")
+    if query.of:
+        raise QueryError(f"query: the law of {query.text} is not given; ask for the average of each column.")
     if query.column is None:
         event = parse_condition(query.where or "")
         read = columns_of(event)

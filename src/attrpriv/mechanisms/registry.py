@@ -44,6 +44,7 @@ from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view
+from attrpriv.queries.query import Query
 
 Planner = Callable[[Problem], Plan]
 
@@ -55,15 +56,21 @@ def _on_averages(planner: Planner, *, subsets: bool = False) -> Planner:
         if problem.theta and is_tally(problem):
             raise Refusal("is for averages of numeric columns, under a gaussian assumption.")
         covered = [query.plain or (subsets and query.linear is not None) for query in problem.queries]
-        filtered = [query.text for query, known in zip(problem.queries, covered, strict=True) if not known]
+        filtered = [query for query, known in zip(problem.queries, covered, strict=True) if not known]
         if filtered:
-            raise Refusal(
-                f"answers statistics over all rows only. Got {filtered[0]}; a filter or a group needs gaussian, transport "
-                "or a view."
-            )
+            raise Refusal(f"answers statistics over all rows only. Got {filtered[0].text}; {_answering(problem, filtered[0])}")
         return planner(problem)
 
     return planned
+
+
+def _answering(problem: Problem, query: Query) -> str:
+    """What answers a statistic with a filter or by group: never the mechanism that was just refused."""
+    if query.linear is None:
+        return "a count of some rows needs a counts assumption or a view."
+    if problem.theta and all(isinstance(member, Gaussian) for member in problem.theta):
+        return "gaussian and transport answer it, and so does a view."
+    return "averages and sums over some rows need a gaussian assumption or a view."
 
 
 def _alone(planner: Planner) -> Planner:

@@ -42,6 +42,8 @@ class Layout:
 
 
 def layout(problem: Problem, counts: Counts, query: Query) -> Layout:
+    if query.of:  # its filter alone would be counted
+        raise QueryError(f"query: the law of {query.text} is not given; ask for the average of each column.")
     if query.column is None and query.group_by is None:
         return _event_layout(problem, counts, parse_condition(query.where or ""))
     if query.where is not None and query.kind == "sum" and query.group_by is None:

@@ -31,7 +31,7 @@ def plan(problem: Problem) -> Plan:
     clamped = problem.alone and problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)
     if partly and not (clamped and problem.delta):
         raise Refusal(
-            f"covers {partly[0]}, over some of the rows, under a gaussian assumption, with a delta, and alone (spend 1)."
+            f"answers {partly[0]}, over some of the rows, only under a gaussian assumption, with a delta, and alone (spend 1)."
         )
     if not problem.alone:
         return _continued(problem)

@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "nothing left": ("avg(weight - weight*1.0 + 2*height)", {}, "cancels out"),
     "a filter": ("avg(2*weight) filter (where height > 60)", {}, "needs the subset's size as a public number"),
     "a group": ("SELECT ward, avg(2*weight) FROM data GROUP BY ward", {}, "ward needs public categories"),
-    "products": ("avg(weight * height)", {}, "Two ways: (a) any query on the secret-free view"),
+    "products": ("avg(weight * height)", {}, "of products of columns; a view does"),
     "variance": ("var_pop(weight)", {}, "(b) a declared sensitivity"),
     "slope": ("regr_slope(weight, height)", {}, "(b) a declared sensitivity"),
     "median": ("median(weight)", {}, "does not cover median(weight)"),
