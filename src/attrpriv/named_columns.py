@@ -12,6 +12,7 @@ from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError
+from attrpriv.named_values import require_listed
 from attrpriv.policy import Policy
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
@@ -19,7 +20,11 @@ from attrpriv.queries.sql import parse_queries
 
 
 def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
-    """Every column that the policy or the queries name must be there, and be a number or comparable where that is needed."""
+    """Every column that the policy or the queries name must be there, and be a number or comparable where that is needed.
+
+    Values that are compared must be among those that the policy lists.
+    """
+    require_listed(queries, policy)
     if not types:  # the table is not there yet
         return
     summed = [*_summed(queries, policy)]

@@ -221,7 +221,7 @@ BAD: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
     ),
     "no such category": (
         policy(protect=[{"secret": "count(smoker = 'maybe')", "between": [3, 6]}]),
-        "must tell some categories from others. Got one that holds for no category (yes, no).",
+        "the policy lists 'yes', 'no' for smoker. Got 'maybe'.",
         BOTH,
     ),
     "more than all rows": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shlex
 import subprocess
 import sys
 import warnings
@@ -294,8 +295,20 @@ def test_quotes_after_the_sample_are_still_quotes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "\n", ",\n1,2\n", "150,60000\n160,70000\n"])
 def test_a_csv_file_needs_a_line_of_names(text: str, tmp_path: Path) -> None:
     path = csv(tmp_path, text)
-    expected = f"data: a CSV file must begin with a line of column names. Got '{path}', which does not. Add that line."
-    assert refusal(path) == expected
+    expected = (
+        f"data: a CSV file must begin with a line of column names. Got '{path}', which does not. Add that line, or convert"
+    )
+    assert refusal(path).startswith(expected)
+
+
+def test_the_command_for_a_file_without_names_makes_one_with_names(tmp_path: Path) -> None:
+    path = csv(tmp_path, "150,60000,a\n160,70000,b\n")
+    python, *arguments = shlex.split(refusal(path).partition("first and second: ")[2])
+    assert python == "python"
+    subprocess.run([sys.executable, *arguments], check=True, cwd=tmp_path)
+    source = open_table(path.with_suffix(".parquet"))
+    assert list(source.columns)[:2] == ["first", "second"]
+    assert (len(source.columns), rows_of(source)) == (3, 2)
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,\xff\xfe" + PLANTED.encode(), b"\x00\x01\xff\x00", b"\x1f\x8b broken"])

@@ -56,6 +56,7 @@ ANYTHING_BUT_CLI = {
     "demo",
     "ledger_record",
     "named_columns",
+    "named_values",
     "reading",
     "record",
     "replanned",

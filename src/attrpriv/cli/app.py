@@ -81,8 +81,13 @@ def init(
         ),
     ],
     template: Annotated[
-        str, typer.Option("--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix).")
-    ] = "school",
+        str | None,
+        typer.Option("--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix)."),
+    ] = None,
+    secret: Annotated[
+        str | None, typer.Option("--secret", help="What to hide: mean(income), share(smoker = 'yes') ...")
+    ] = None,
+    release: Annotated[list[str] | None, typer.Option("--release", help="What to publish; may be given several times.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
@@ -92,7 +97,7 @@ def init(
     from attrpriv.cli.starter import write_starter
 
     with guarded(as_json):
-        written = write_starter(data, out, force, template)
+        written = write_starter(data, out, force, template, secret, release or ())
         if as_json:
             print_json(written.to_json())
         else:

@@ -13,6 +13,7 @@ from attrpriv.framework.places import is_remote, is_url
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.advice import advice
 from attrpriv.named_columns import require_columns
+from attrpriv.named_values import padded, require_listed
 from attrpriv.policy import Policy
 from attrpriv.queries.derived import parts_of
 from attrpriv.session import Session
@@ -80,6 +81,7 @@ def _is_pattern(place: str | Path) -> bool:
 def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     """Read the policy, compare it with the table's schema, and plan its queries together."""
     policy = Policy.load(path)
+    require_listed((), policy)
     if not queries and not policy.release:
         return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
     unseen = look_at_schema(policy, queries)
@@ -93,5 +95,6 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     if plan is None or ranked.refused is not None:
         return Check(policy, None, None if ranked.refused is None else ranked.refused.error(), ())
     told = dict.fromkeys(map(advice, ranked.rankings))
-    extra = [*plan.warnings, *(line for line in (*told, held, unseen, missing_table(policy)) if line)]
+    spaces = padded(policy, parts_of(read_questions(queries, policy)))
+    extra = [*plan.warnings, *(line for line in (*told, held, spaces, unseen, missing_table(policy)) if line)]
     return Check(policy, plan, None, (*plan.remarks, *extra))

@@ -181,23 +181,22 @@ def show_release(released: Release) -> None:
 def _answers(released: Release) -> Table:
     table = _table("released", "value", f"95% interval for {released.interval_for}", "mechanism")
     rows = released.rows()
-    for name, row in zip(_said_once(released, [row[0] for row in rows]), rows, strict=True):
+    for heading, name, row in zip(*_said_once(released, [row[0] for row in rows]), rows, strict=True):
+        if heading:
+            table.add_row(escape(heading))
         table.add_row(escape(name), f"[bold]{row[1]}[/bold]", *row[2:])
     if sys.stdout.isatty():  # a long query needs the room more than this column's heading does
         table.columns[2].max_width = max(24, *(len(interval) for _, _, interval, _ in rows))
     return table
 
 
-def _said_once(released: Release, names: Sequence[str]) -> list[str]:
-    """The names of the rows; of several groups of one query, the query in front of the first alone."""
+def _said_once(released: Release, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The names of the rows, and the line above each, if any: a query with groups stands above the first of them."""
     asked = [f"{part.query.text}: " for answer in released.answers for part in (answer, *answer.parts) if part.query.group_by]
     starts = [start for text in dict.fromkeys(asked) for start in (text, f"from {text}")]
-    shown, last = [], ""
-    for name in names:
-        start = next((start for start in starts if name.startswith(start)), "")
-        shown.append(f"  {name.removeprefix(start)}" if start and start == last else name)
-        last = start
-    return shown
+    found = [next((start for start in starts if name.startswith(start)), "") for name in names]
+    above = [start.removesuffix(": ") if start != last else "" for start, last in zip(found, ["", *found], strict=False)]
+    return above, [f"  {name.removeprefix(start)}" if start else name for name, start in zip(names, found, strict=True)]
 
 
 def _promise(shown: Console, plan: Plan) -> None:
@@ -272,6 +271,10 @@ def show_starter(written: Starter) -> None:
     shown.print(f"wrote {escape(written.path.name)}: column names and types, no statistic.")
     if written.sniffed:
         shown.print("The types were guessed from a sample of rows, because the file states none.")
+    if written.open:
+        shown.print(
+            "No column's name says that it is sensitive, so none is proposed: decide what to hide, or name it (--secret)."
+        )
     shown.print("Replace each TODO, then run: attrpriv check " + escape(written.path.name))
 
 

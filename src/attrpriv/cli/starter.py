@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.errors import DataError, UsageError
+from attrpriv.errors import PolicyError, UsageError
 from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
-from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.queries.query import quoted
-
-_NUMBERS = ("integer", "boolean", "decimal", "float")
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,31 @@ class Starter:
     path: Path
     text: str
     sniffed: bool
+    open: bool = False
+    """Whether no column's name says that it is sensitive, so that which one to hide is a decision too."""
 
     def to_json(self) -> dict[str, Any]:
         return {"schema_version": 1, "path": str(self.path), "policy": self.text, "types_by_sample": self.sniffed}
 
 
-def write_starter(data: str, out: Path | None, force: bool, template: str = "school") -> Starter:
+def write_starter(
+    data: str,
+    out: Path | None,
+    force: bool,
+    template: str | None = None,
+    secret: str | None = None,
+    releases: Sequence[str] = (),
+) -> Starter:
     """Write the starter policy beside the table, or where told; for a table in a database or a cluster, here."""
-    if template not in _TEMPLATES:
-        raise UsageError(f"template: must be one of {', '.join(_TEMPLATES)}. Got {template!r}.")
+    name = _template(template, secret, releases)
     if is_url(data) and has_password(data):
         raise UsageError("data: a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
     source = open_table(data if is_remote(data) else Path(data))
     path = ledger_beside(data).with_suffix(".yaml") if out is None else out
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
-    text = starter_text(source, data, path, template)
+    proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
+    text = starter_text(source, data, path, name, proposal)
     failed = False
     try:
         path.write_text(text, encoding="utf-8")
@@ -46,29 +55,71 @@ def write_starter(data: str, out: Path | None, force: bool, template: str = "sch
         failed = True
     if failed:
         raise UsageError(f"out: must be a place that can be written. Got {str(path)!r}.")
-    return Starter(path, text, sniffed=source.rows is None and not is_remote(data))
+    return Starter(path, text, sniffed=source.rows is None and not is_remote(data), open=proposal.hidden == OPEN)
 
 
-def starter_text(source: Source, data: str, path: Path, template: str = "school") -> str:
-    """The policy's text. Columns are named as an example; every number in it is to be decided by the owner."""
-    hidden, published = _TEMPLATES[template].choose(source.columns)
+def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> str:
+    """The template that was named, or the one for this secret and these queries."""
+    if name is not None and name not in _TEMPLATES:
+        raise UsageError(f"template: must be one of {', '.join(_TEMPLATES)}. Got {name!r}.")
+    if secret is None:
+        return name or "school"
+    kind = kind_of(secret)
+    fitting = [one for one, template in _TEMPLATES.items() if template.kind == kind]
+    if name is not None and name not in fitting:
+        raise UsageError(f"template: must be {' or '.join(fitting)} for {secret}. Got {name!r}.")
+    if name is not None or kind != "share":
+        return name or fitting[0]
+    return "counts" if only_counts(releases) else "groups" if only_averages(releases) else "hospital"
+
+
+def starter_text(source: Source, data: str, path: Path, template: str, proposal: Proposal) -> str:
+    """The policy's text. Every number in it is to be decided by the owner."""
     place = _beside(data, path)
-    comments = "\n".join(f"#   {_scalar(name)}: {kind}" for name, kind in source.columns.items())
-    how = "from its schema" if source.rows is not None or is_remote(data) else "guessed from a sample of rows"
+    sampled = source.rows is None and not is_remote(data)
+    comments = "\n".join(f"#   {_hint(name)}: {kind}" for name, kind in source.columns.items())
+    how = "guessed from a sample of rows" if sampled else "from its schema"
+    text = "\n" + _AS_WRITTEN if sampled and "text" in source.columns.values() else ""
     rows = "rows: TODO                     # the number of rows; it becomes public\n" if source.rows is None else ""
-    head = _HEAD.format(data=_scalar(place), comments=comments, how=how, rows=rows)
-    body = _TEMPLATES[template].text.format(
-        mean=_scalar(f"mean({quoted(hidden)})"),
-        share=_scalar(f"share({quoted(hidden)} = 'TODO')"),
-        distribution=_scalar(f"distribution({quoted(hidden)})"),
-        first=_scalar(published),
-        second=_scalar(hidden),
-        pair=_scalar(f"{published}~{hidden}"),
-        query=_scalar(f"avg({quoted(published)})"),
-        event=_scalar(f"{quoted(published)} > TODO"),
-        count=_scalar(f"count(*) filter (where {quoted(published)} > TODO)"),
-    )
-    return head + body
+    head = _HEAD.format(data=_scalar(place), comments=comments + text, how=how, rows=rows)
+    return head + _TEMPLATES[template].text.format(**_blocks(proposal))
+
+
+def _blocks(proposal: Proposal) -> dict[str, str]:
+    """What stands in the open places of a template."""
+    first = "TODO-first" if proposal.category is None else _scalar(proposal.category)
+    averaged = [_scalar(column) for column in proposal.averaged or (OPEN,)]
+    pairs = [_scalar(f"{a}~{b}") for a, b in itertools.combinations((*(proposal.averaged or (OPEN,)), proposal.hidden), 2)]
+    listed = "".join(f"\n      {column}: TODO" for column in averaged)
+    return {
+        "secret": _scalar(proposal.secret),
+        "asks": "     # write one of its values instead of TODO" if OPEN in proposal.secret else "",
+        "hidden": _scalar(proposal.hidden),
+        "sds": "".join(f"\n    {column}: TODO" for column in (*averaged, _scalar(proposal.hidden))),
+        "pairs": "".join(f"\n    {pair}: TODO" for pair in pairs),
+        "by_category": f"\n    {first}:{listed}\n    TODO-second:{listed}",
+        "given": "".join(
+            f"\n    {_scalar(event)}:\n      {first}: TODO\n      TODO-second: TODO" for event in proposal.events or (OPEN,)
+        ),
+        "first": first,
+        "release": "".join(f"\n  - {_scalar(text)}" for text in proposal.releases),
+    }
+
+
+def _hint(name: str) -> str:
+    """A column as secrets and queries name it; its key beside it where that is another text."""
+    sql, key = quoted(name), _scalar(name)
+    if not sql.isprintable():
+        return key
+    return sql if _as_key(sql) == name else f"{sql}, as a key {key}"
+
+
+def _as_key(text: str) -> object:
+    """What a policy's reader takes a key for; None where it could not read it."""
+    try:
+        return load_strict(text, where="hint")
+    except PolicyError:
+        return None
 
 
 def _beside(data: str, path: Path) -> str:
@@ -77,21 +128,6 @@ def _beside(data: str, path: Path) -> str:
         return data
     same_place = Path(data).resolve().parent == path.resolve().parent
     return Path(data).name if same_place else str(Path(data).resolve())
-
-
-def _two_numbers(columns: Mapping[str, str]) -> tuple[str, str]:
-    numeric = [name for name, kind in columns.items() if kind in _NUMBERS]
-    if len(numeric) < 2:
-        raise DataError(f"data: this template needs two numeric columns, one to hide and one to publish. Got {len(numeric)}.")
-    return numeric[-1], numeric[0]
-
-
-def _category_and_number(columns: Mapping[str, str]) -> tuple[str, str]:
-    words = [name for name, kind in columns.items() if kind in ("text", "boolean")]
-    numeric = [name for name, kind in columns.items() if kind in ("integer", "decimal", "float")]
-    if not words or not numeric:
-        raise DataError("data: this template needs a text or boolean column to hide and a numeric one to publish. Got none.")
-    return words[0], numeric[0]
 
 
 def _scalar(text: str) -> str:
@@ -106,109 +142,93 @@ attrpriv: 1
 data: {data}
 {rows}epsilon: 1.0
 """
+_AS_WRITTEN = (
+    "# Text is compared as it is written: 'yes' is neither ' yes' nor 'Yes'. Look for spaces around the values of a CSV file."
+)
 
 
 @dataclass(frozen=True)
 class _Template:
-    """A policy for one kind of secret, and how to choose the two columns it names."""
+    """A policy for one kind of secret."""
 
-    choose: Callable[[Mapping[str, str]], tuple[str, str]]
+    kind: Kind
     text: str
 
 
 _SCHOOL = """\
 delta: 1e-6
 protect:
-  - secret: {mean}     # what must stay hidden
+  - secret: {secret}     # what must stay hidden
     between: [TODO, TODO]      # all values in this range must look alike ...
     within: TODO               # ... or only those at most this far apart (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: gaussian
   mean:
-    {second}: TODO
-  sd:
-    {first}: TODO
-    {second}: TODO
-  correlation:
-    {pair}: TODO
+    {hidden}: TODO
+  sd:{sds}
+  correlation:{pairs}
   tolerance:                   # how far the truth may be from these numbers
     mean: TODO                 # in standard deviations
     sd: TODO                   # relative
     slope: TODO                # relative
-release:
-  - {query}
+release:{release}
 """
 
 _HOSPITAL = """\
 protect:
-  - secret: {share}     # write one of its values instead of TODO
+  - secret: {secret}{asks}
     between: [TODO, TODO]      # shares such as 25%, 40%; a share outside is an announced failure
 identifiers: []                # columns that name persons, such as a patient number; a view leaves them out
-release:                       # answered from the secret-free view; see also `attrpriv view`
-  - {query}
+release:                       # answered from the secret-free view; see also `attrpriv view`{release}
 """
 
 _SURVEY = """\
 protect:
-  - secret: {distribution}
+  - secret: {secret}
     between:                   # a range of shares for each value of the column
       TODO-first: [TODO, TODO]
       TODO-second: [TODO, TODO]
       other: [TODO, TODO]      # every value not named above
 identifiers: []                # columns that name persons; a view leaves them out
-release:                       # answered from the secret-free view; see also `attrpriv view`
-  - {query}
+release:                       # answered from the secret-free view; see also `attrpriv view`{release}
 """
 
 _COUNTS = """\
 delta: 1e-6
 protect:
-  - secret: {share}     # write one of its values instead of TODO
+  - secret: {secret}{asks}
     between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
     within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: counts
-  sensitive: {second}
-  given:                       # how likely the counted event is in each category: a number, or an interval [low, high]
-    {event}:
-      TODO-first: TODO
-      TODO-second: TODO
+  sensitive: {hidden}
+  given:                       # how likely the counted event is in each category: a number, or an interval [low, high]{given}
   prior:
-    TODO-first: TODO           # how common the category is, for the expected error
-release:                       # the same condition as under given
-  - {count}
+    {first}: TODO           # how common the category is, for the expected error
+release:                       # the same condition as under given{release}
 """
 
 _GROUPS = """\
 delta: 1e-6
 protect:
-  - secret: {share}     # write one of its values instead of TODO
+  - secret: {secret}{asks}
     between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
     within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: groups
-  sensitive: {second}
-  mean:                        # in each category
-    TODO-first:
-      {first}: TODO
-    TODO-second:
-      {first}: TODO
-  sd:
-    TODO-first:
-      {first}: TODO
-    TODO-second:
-      {first}: TODO
+  sensitive: {hidden}
+  mean:                        # in each category{by_category}
+  sd:{by_category}
   tolerance:                   # how far the truth may be from these numbers
     mean: TODO                 # in standard deviations of the category
     sd: TODO                   # relative
-release:
-  - {query}
+release:{release}
 """
 
 _TEMPLATES: Mapping[str, _Template] = {
-    "school": _Template(_two_numbers, _SCHOOL),
-    "hospital": _Template(_category_and_number, _HOSPITAL),
-    "survey": _Template(_category_and_number, _SURVEY),
-    "counts": _Template(_category_and_number, _COUNTS),
-    "groups": _Template(_category_and_number, _GROUPS),
+    "school": _Template("mean", _SCHOOL),
+    "hospital": _Template("share", _HOSPITAL),
+    "survey": _Template("distribution", _SURVEY),
+    "counts": _Template("share", _COUNTS),
+    "groups": _Template("share", _GROUPS),
 }

@@ -12,7 +12,9 @@ What must never change:
 from __future__ import annotations
 
 import glob
+import json
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -50,6 +52,12 @@ _SUFFIXES = (".parquet", ".csv", ".csv.gz")
 _WILD = "*?["
 # What may stand between the fields of a CSV file.
 _MARKS = frozenset(",;|\t")
+
+
+NO_HEADER = (
+    "data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line, or convert the file, "
+    "with your names in the place of first and second: {command}"
+)
 
 
 def open_path(path: Path, shown: str) -> Source:
@@ -105,8 +113,9 @@ def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:
     if heads is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
     headers = [names for _, names in heads]
-    if not all(map(any, headers)):
-        raise DataError(f"data: a CSV file must begin with a line of column names. Got {shown}, which does not. Add that line.")
+    for path, names in zip(paths, headers, strict=True):
+        if not any(names):
+            raise DataError(NO_HEADER.format(shown=shown, command=_converting(path)))
     if any(len(names) == 1 and _MARKS & {*names[0]} for names in headers):  # no mark cuts every line into as many fields
         raise DataError(UNREADABLE_CSV.format(shown=shown))
     # DuckDB calls an empty name by its position.
@@ -117,6 +126,17 @@ def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:
     if table is None:
         raise DataError(UNREADABLE_CSV.format(shown=shown))
     return source_of(table, engine, name, None, lambda added: numbered(table, added))
+
+
+def _converting(path: Path) -> str:
+    """The command that makes a file without names one that has them; columns without a name are called by their position."""
+    named = path.with_name(path.name[: path.name.lower().rindex(".csv")] + ".parquet")
+    source, target = (
+        json.dumps(str(path)),
+        json.dumps(str(named)),
+    )  # in double quotes, which a shell leaves alone in single ones
+    read = f'duckdb.read_csv({source}, header=False, names=["first", "second"])'
+    return f"python -c {shlex.quote(f'import duckdb; {read}.write_parquet({target})')}"
 
 
 def _read_csv(engine: Any, literal: Sequence[str], delimiter: str) -> Any:

@@ -588,3 +588,18 @@ def test_the_demo_keeps_nothing_unless_told(here: Path) -> None:
     assert [row["chosen"] for row in told["compared"]].count(True) == 1
     assert told["release"]["answers"][0]["query"] == "avg(weight)"
     assert contents(here) == before
+
+
+def test_groups_stand_below_their_query(here: Path) -> None:
+    """The first group's name is in a line of its own, as the others are, and not behind the query."""
+    policy = (
+        "attrpriv: 1\ndata: students.parquet\nepsilon: 1\nprotect:\n  - secret: share(gender = 'F')\n    between: [20%, 80%]\n"
+        "categories: {gender: [F, M]}\nrelease:\n  - SELECT gender, avg(weight) FROM data GROUP BY gender\n"
+    )
+    (here / "groups.yaml").write_text(policy, encoding="utf-8")
+    said = Said("release", "groups.yaml")
+    assert said.code == 0
+    lines = [line.rstrip() for line in said.out.splitlines()]
+    at = lines.index("SELECT gender, avg(weight) FROM data GROUP BY gender")
+    assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["F", "M"]
+    assert all(line.startswith("  ") for line in lines[at + 1 : at + 3])

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from attrpriv.demo import write_students
 from attrpriv.policy import Policy
+from attrpriv.policy.strict_yaml import load_strict
+from attrpriv.queries.linear import parse_linear
 from tests.end_to_end.material import ROWS, Said, policy, students, write_policy, write_table
 from tests.engines.backends import NO_POSTGRES, postgres
 
@@ -109,3 +114,110 @@ def test_a_starter_policy_holds_no_password(url: str, here: Path) -> None:
     assert "hold no password" in said.err
     assert "4711" not in said.err
     assert list(here.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------------------- what is proposed, and said
+
+
+def starter_of(here: Path, *arguments: str) -> str:
+    said = Said("init", *arguments, "--out", "new.yaml", "--force")
+    assert (said.code, said.err) == (0, "")
+    return (here / "new.yaml").read_text(encoding="utf-8")
+
+
+def test_what_a_name_says_is_sensitive_is_proposed_and_nothing_else(here: Path) -> None:
+    write_students(here / "students.parquet", n=50)
+    assert "secret: mean(income) " in starter_of(here, "students.parquet")
+    (here / "people.csv").write_text("height,weight,ward\n" + "170,60,a\n180,70,b\n" * 10, encoding="utf-8")
+    assert "secret: mean(TODO) " in starter_of(here, "people.csv")
+    assert "No column's name says that it is sensitive" in Said("init", "people.csv", "--out", "other.yaml").out
+    assert "share(TODO = 'TODO')" in starter_of(here, "people.csv", "--template", "hospital")
+
+
+STATED: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
+    "a mean": (
+        ("--secret", "mean(income)", "--release", "avg(weight)", "--release", "avg(height)"),
+        {"between: [TODO, TODO]": "between: [20000, 200000]", "within: TODO": "within: 1000", "mean: TODO": "mean: 0.01"}
+        | {"slope: TODO": "slope: 0.05", "    sd: TODO": "    sd: 0.02", "~height: TODO": "~height: 0.1"}
+        | {"~income: TODO": "~income: 0.3", "income: TODO": "income: 30000", "height: TODO": "height: 4"}
+        | {"weight: TODO": "weight: 25"},
+        "gaussian",
+    ),
+    "a share behind counts": (
+        ("--secret", "share(gender = 'F')", "--release", "count(*) filter (where weight > 160)"),
+        {"between: [TODO, TODO]": "between: [25%, 60%]", "within: TODO": "within: 2%", "F: TODO  ": "F: [0.4, 0.5]  "}
+        | {"F: TODO": "F: [0.3, 0.35]", "TODO-second: TODO": "M: [0.4, 0.45]"},
+        "counts",
+    ),
+    "a share behind averages": (
+        ("--secret", "share(gender = 'F')", "--release", "avg(weight)"),
+        {"between: [TODO, TODO]": "between: [25%, 60%]", "within: TODO": "within: 2%", "TODO-second": "M"}
+        | {"weight: TODO": "weight: 140", "mean: TODO": "mean: 0.02", "sd: TODO": "sd: 0.02"},
+        "groups",
+    ),
+    "a share behind a view": (
+        ("--secret", "share(gender = 'F')", "--release", "avg(weight) filter (where height > 60)"),
+        {"between: [TODO, TODO]": "between: [25%, 60%]"},
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATED)
+def test_a_starter_policy_for_a_stated_secret_works_once_decided(name: str, here: Path) -> None:
+    arguments, decisions, kind = STATED[name]
+    write_students(here / "students.parquet", n=400)
+    text = starter_of(here, "students.parquet", *arguments)
+    assert Said("check", "new.yaml").code == 2
+    for open_, decided in decisions.items():
+        assert open_ in text
+        text = text.replace(open_, decided)
+    assert "TODO" not in "".join(line.partition("#")[0] for line in text.splitlines())
+    (here / "new.yaml").write_text(text, encoding="utf-8")
+    loaded = Policy.load(here / "new.yaml")
+    assert [assumed.kind for assumed in loaded.assume] == ([kind] if kind else [])
+    assert loaded.protect[0].text == arguments[1]
+    assert loaded.release == tuple(arguments[3::2])
+    assert Said("check", "new.yaml").code == 0
+
+
+WRONG: dict[str, tuple[tuple[str, ...], str]] = {
+    "no such column": (
+        ("--secret", "mean(wieght)"),
+        "secret: the column must be one of the table's. Got wieght. Close: weight",
+    ),
+    "no such query": (("--release", "avg(wieght)"), "release: the column must be one of the table's. Got wieght."),
+    "another template": (("--secret", "mean(income)", "--template", "counts"), "template: must be school for mean(income)"),
+    "no statistic": (("--secret", "income"), "income"),
+    "entries": (("--secret", "entries(gender)"), "secret: a starter policy hides a mean, sum, count, share or distribution."),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_secret_that_cannot_be_proposed(name: str, here: Path) -> None:
+    arguments, told = WRONG[name]
+    write_table(here, students(rows=20))
+    said = Said("init", "students.parquet", *arguments, "--out", "new.yaml")
+    assert said.code == 2
+    assert told in said.complaint
+    assert not (here / "new.yaml").exists()
+
+
+def test_hints_are_in_the_quotes_that_a_policy_needs(here: Path) -> None:
+    """Each hint is what a secret takes, and the key that an assumption takes."""
+    names = ["hours-per-week", 'a"b', "order", "true", "sex", "back\\slash", "x: y"]
+    pq.write_table(pa.table({name: [1.0, 2.0, 3.0] for name in names}), here / "odd.parquet")
+    text = starter_of(here, "odd.parquet")
+    hints = [line.removeprefix("#   ").removesuffix(": float") for line in text.splitlines() if line.startswith("#   ")]
+    for name, hint in zip(names, hints, strict=True):
+        sql, _, key = hint.partition(", as a key ")
+        assert parse_linear(f"mean({sql})").coefficients == ((name, 1.0),)
+        assert load_strict(f"{key or sql}: 1", where="hint") == {name: 1}
+
+
+def test_a_csv_file_with_text_says_how_text_is_compared(here: Path) -> None:
+    (here / "people.csv").write_text("income,weight,ward\n" + "170,60, a\n180,70, b\n" * 10, encoding="utf-8")
+    text = starter_of(here, "people.csv")
+    assert "# Text is compared as it is written" in text
+    (here / "people.csv").write_text("income,weight,ward\n" + "170,60,a\n180,70,b\n" * 10, encoding="utf-8")
+    assert starter_of(here, "people.csv") == text  # whatever the rows hold
