@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions import Counts, Gaussian, Groups, ParameterNetwork
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
@@ -33,6 +33,20 @@ OTHER_SIZE = (
 )
 # A table that is only opened where it has to be read.
 Opened = Callable[[], Source]
+
+
+def require_other_records(policy: Policy, opened: Opened) -> None:
+    """An assumption must not have been fitted on this very table."""
+    from attrpriv.engines.moments import require_other_table
+    from attrpriv.engines.public_counts import require_other_rows
+
+    for assumed in policy.assume:
+        fit = getattr(assumed, "fitted", None)
+        if isinstance(assumed, Gaussian | Groups | Counts) and fit is not None:
+            differ = require_other_rows if isinstance(assumed, Counts) else require_other_table
+            differ(opened(), fit.rows, assumed.columns, fit.digest, policy.rows)
+        elif isinstance(assumed, ParameterNetwork) and fit is not None:
+            require_other_table(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
 
 
 def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None) -> tuple[list[Fraction], tuple[int, ...]]:

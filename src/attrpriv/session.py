@@ -21,10 +21,7 @@ from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
 from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
 from attrpriv.asked import Asked, require_answered
-from attrpriv.assumptions import Gaussian, Groups, ParameterNetwork
-from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.derived import with_computed
-from attrpriv.engines.moments import require_other_table
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
@@ -39,7 +36,7 @@ from attrpriv.policy import Policy
 from attrpriv.policy.change import require_tighter
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.reading import averages, public_grids, statistics, tallied, weighted
+from attrpriv.reading import averages, public_grids, require_other_records, statistics, tallied, weighted
 from attrpriv.record import FAILED, details_of
 from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.steps import Planner, Queries, Ranked, Steps, read_questions, settle
@@ -284,7 +281,7 @@ class Session:
     def _answer(self, ledger: Ledger, plan: Plan, asked: Asked) -> Release | BaseException:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
-            self._require_other_records()
+            require_other_records(self.policy, self._open)
             if plan.tally is not None:
                 answers = tallied_answers(plan, tallied(self._open, plan, plan.tally))
             elif plan.weights is not None:
@@ -335,14 +332,6 @@ class Session:
             details=details_of(plan, self._types_for(plan), self.policy),
             allowed=self._candidate("failure", plan, asked).rule(ledger.name),
         )
-
-    def _require_other_records(self) -> None:
-        """An assumption must not have been fitted on this very table."""
-        for assumed in self.policy.assume:
-            if isinstance(assumed, Gaussian | Groups | ParameterNetwork) and assumed.fitted is not None:
-                fit = assumed.fitted
-                columns = assumed.columns if isinstance(fit, FittedRecord) else fit.columns
-                require_other_table(self._open(), fit.rows, columns, fit.digest, self.policy.rows)
 
     def _open(self) -> Source:
         self._require_same_process()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
+from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.assumptions.network import Network, bounds, bounds_given, read_network
 from attrpriv.assumptions.probabilities import (
     Pair,
@@ -37,6 +38,8 @@ from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from attrpriv.assumptions.fit_counts import PublicCountTable
 
 Bins = Mapping[str, Sequence[float]]
 
@@ -93,6 +96,27 @@ class Counts(Assumption):
     tolerance: Annotated[Finite, Field(ge=0, lt=1)] | None = Field(
         default=None, description="with a network: how far each of its probabilities may be off"
     )
+    fitted: FittedRecord | None = Field(
+        default=None, exclude_if=lambda x: x is None, description="written by `attrpriv fit`: the public records behind it"
+    )
+
+    @classmethod
+    def fit(
+        cls,
+        table: PublicCountTable,
+        *,
+        confidence: float,
+        sensitive: str,
+        events: Sequence[str] = (),
+        columns: Sequence[str] = (),
+        other: str | None = None,
+    ) -> Counts:
+        """The assumption that *public* records support: `Counts.fit(PublicTable("public.csv"), events=["stay > 7"], ...)`."""
+        from attrpriv.assumptions.fit_counts import fit_count_table
+
+        return fit_count_table(
+            table, confidence=confidence, sensitive=sensitive, events=events, columns=columns, other=other
+        ).counts
 
     @model_validator(mode="after")
     def _complete(self) -> Counts:
@@ -104,6 +128,8 @@ class Counts(Assumption):
             raise ValueError(f"sensitive: must be a column of the network. Got {self.sensitive}.")
         if self.network is not None and self.prior:
             raise ValueError("prior: comes from the network; leave it out.")
+        if self.network is not None and self.fitted is not None:
+            raise ValueError("fitted: is of probabilities under given, not of a network.")
         for name, laws in self.given.items():
             self._require_laws(name, laws)
         if self.other is not None and self.other not in self.categories:
@@ -139,6 +165,13 @@ class Counts(Assumption):
         if self.network is not None:
             return self.network.nodes[self.sensitive].states
         return tuple(next(iter(self.given.values())))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the stated probabilities are about, the sensitive one first."""
+        listed = [name for name, laws in self.given.items() if isinstance(next(iter(laws.values())), ValueLaw)]
+        read = [column for name in self.given if name not in listed for column in columns_of(parse_condition(name))]
+        return tuple(dict.fromkeys((self.sensitive, *listed, *read)))
 
     def shares(self) -> dict[str, Pair]:
         """The prior share of each category that has one; with all but one known, the last follows."""
@@ -235,7 +268,8 @@ class Counts(Assumption):
         said = "; ".join(f"{name} {_shown(laws)}" for name, laws in self.given.items())
         if self.network is not None:
             said = f"a network over {', '.join(self.network.nodes)}, each probability off by at most {self.tolerance:g}"
-        return f"independent rows; given the category of {self.sensitive} ({', '.join(self.categories)}): {said}"
+        origin = "" if self.fitted is None else f"; {self.fitted}"
+        return f"independent rows; given the category of {self.sensitive} ({', '.join(self.categories)}): {said}{origin}"
 
 
 def states_of(column: str, names: Sequence[int | float | str], bins: Bins) -> list[Category]:

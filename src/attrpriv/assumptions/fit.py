@@ -46,7 +46,7 @@ _WIDEST_SLOPE = 10.0
 _WIDEST_SD = 0.99
 _DIGITS = 12
 
-Kind = Literal["mean", "sd", "slope", "residual sd"]
+Kind = Literal["mean", "sd", "slope", "residual sd", "probability", "share"]
 Pair = tuple[str, str]
 _Key = tuple[Kind, str, str | None]
 

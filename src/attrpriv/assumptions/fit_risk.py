@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
 from attrpriv.assumptions.groups import Groups
 
@@ -51,10 +52,12 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
     risk = max(record.risk for record in records)
     inside = fit_refusal(theta, delta) is None
     where = f"{risk:.4g} of delta {delta:g} is kept for a miss" if inside else f"a miss adds {risk:.4g} to delta {delta:g}"
+    shape = "exactly Gaussian (with groups: within each category)"
+    if all(isinstance(member, Counts) for member in theta):
+        shape = "independent of each other"
     lines = (
         f"the fitted box contains the truth with probability {min(record.confidence for record in records)!r}; {where}",
-        "the public rows are independent of this table, of its population, and exactly Gaussian (with groups: within each "
-        "category): assumed, not tested",
+        f"the public rows are independent of this table, of its population, and {shape}: assumed, not tested",
     )
     if inside:
         return FitCharge(risk, max(0.0, math.nextafter(delta - risk, 0.0)), delta, lines)
@@ -62,4 +65,4 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
 
 
 def _records(theta: Sequence[object]) -> list[FittedRecord]:
-    return [member.fitted for member in theta if isinstance(member, Gaussian | Groups) and member.fitted is not None]
+    return [member.fitted for member in theta if isinstance(member, Gaussian | Groups | Counts) and member.fitted is not None]

@@ -12,14 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.assumptions import Counts, Gaussian, Groups
 from attrpriv.assumptions.fit import Fit, Interval, fit_moments
+from attrpriv.assumptions.fit_counts import CountFit
 from attrpriv.assumptions.fit_groups import GroupFit, fit_group_moments
+from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
 from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
+
+_WITHIN = " and normal within each category"
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,11 @@ class Fitted:
     out: Path
     reference: str
     text: str
-    fit: Fit | GroupFit
+    fit: Fit | GroupFit | CountFit
     notes: tuple[str, ...]
 
     @property
-    def assumption(self) -> Gaussian | Groups:
+    def assumption(self) -> Gaussian | Groups | Counts:
         return _assumption(self.fit)
 
     def to_json(self) -> dict[str, Any]:
@@ -50,7 +54,8 @@ class Fitted:
 def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *, force: bool = False) -> Fitted:
     """Fit the columns that the policy protects and releases on public records, and write the assumption.
 
-    A mean or a sum needs a Gaussian one; where only shares and counts of one column are protected, it is one of groups.
+    A mean or a sum needs a Gaussian one; where only shares and counts of one column are protected, it is one of counts
+    if nothing but counts is released, else of groups.
     """
     policy = Policy.load(path, assume=False)
     queries = _queries(policy)
@@ -58,8 +63,11 @@ def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *,
     level = _confidence(policy, confidence)
     _check_out(out, force, kept=[path, public, policy.data_path()])
     _refuse_private_path(policy, public)
+    fit: Fit | GroupFit | CountFit
     if sensitive:
         fit = _fit_linear(policy, public, sensitive, queries, level)
+    elif asks_for_counts(policy):
+        fit = fit_counts(policy, public, category, level)
     else:
         fit = _fit_groups(policy, public, category, queries, level)
     reference = Path(os.path.relpath(out.resolve(), path.resolve().parent)).as_posix()
@@ -68,22 +76,21 @@ def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *,
     return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit))
 
 
-def _fit_linear(
-    policy: Policy, public: Path, sensitive: tuple[str, ...], queries: tuple[str, ...], level: float
-) -> Fit | GroupFit:
+def _fit_linear(policy: Policy, public: Path, sensitive: tuple[str, ...], queries: tuple[str, ...], level: float) -> Fit:
     moments = PublicTable(public).moments(tuple(dict.fromkeys((*queries, *sensitive))))
     _refuse_private_content(policy, moments)
     return fit_moments(moments, sensitive=sensitive, queries=queries, confidence=level)
 
 
-def _fit_groups(policy: Policy, public: Path, category: str, queries: tuple[str, ...], level: float) -> Fit | GroupFit:
+def _fit_groups(policy: Policy, public: Path, category: str, queries: tuple[str, ...], level: float) -> GroupFit:
     moments = PublicTable(public).group_moments(category, queries)
     _refuse_private_content(policy, moments)
+    require_among(policy, category, moments.categories)
     return fit_group_moments(moments, confidence=level)
 
 
-def _assumption(fit: Fit | GroupFit) -> Gaussian | Groups:
-    return fit.gaussian if isinstance(fit, Fit) else fit.groups
+def _assumption(fit: Fit | GroupFit | CountFit) -> Gaussian | Groups | Counts:
+    return fit.counts if isinstance(fit, CountFit) else fit.gaussian if isinstance(fit, Fit) else fit.groups
 
 
 def _linear_columns(policy: Policy) -> tuple[str, ...]:
@@ -115,7 +122,7 @@ def _category_column(policy: Policy) -> str:
 def _queries(policy: Policy) -> tuple[str, ...]:
     """The columns that the policy releases."""
     queries = [column for query in policy.queries() for column in query.columns]
-    if not queries:
+    if not queries and not asks_for_counts(policy):
         raise PolicyError("release: must name the averages or sums to publish, so that their columns are fitted. Got none.")
     return tuple(dict.fromkeys(queries))
 
@@ -164,17 +171,13 @@ def _refuse_private_content(policy: Policy, moments: Moments | GroupMoments) -> 
 # --------------------------------------------------------------------------------------------------------------- the file
 
 
-def assumption_text(fit: Fit | GroupFit, source: str, reference: str) -> str:
+def assumption_text(fit: Fit | GroupFit | CountFit, source: str, reference: str) -> str:
     """Comments that say what the numbers are, then the assumption itself."""
     assumption = _assumption(fit)
     record = assumption.fitted
     assert record is not None  # a fit has its record
     content = {"attrpriv": 1, "kind": assumption.kind, **_content(assumption), "fitted": record.to_json()}
-    normal = (
-        "jointly normal"
-        if isinstance(assumption, Gaussian)
-        else f"normal within each category of {_scalar(assumption.sensitive)}"
-    )
+    normal = _shape(assumption)
     lines = [
         f"An assumption that `attrpriv fit` made from public records: {_scalar(source)}, {record.rows} rows.",
         "In a policy:",
@@ -182,14 +185,16 @@ def assumption_text(fit: Fit | GroupFit, source: str, reference: str) -> str:
         f"    file: {_scalar(reference)}",
         f"With probability {record.confidence!r} or more, all of these hold at once, and the box below contains them:",
         *(f"  {line}" for line in map(_described, fit.intervals)),
-        f"provided the public rows are independent, {normal}, drawn from the population of the private table, and",
+        f"provided the public rows are independent, {normal}drawn from the population of the private table, and",
         "independent of that table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
         *map(_one_line, fit.notes),
     ]
     return "".join(f"# {line}\n" for line in lines) + dump_strict(content)
 
 
-def _content(assumption: Gaussian | Groups) -> dict[str, Any]:
+def _content(assumption: Gaussian | Groups | Counts) -> dict[str, Any]:
+    if isinstance(assumption, Counts):
+        return {key: assumption.to_json()[key] for key in ("sensitive", "given", "prior")}
     if isinstance(assumption, Groups):
         content = {key: value for key, value in assumption.to_json().items() if value is not None}
         return {key: content[key] for key in ("sensitive", "mean", "sd", "tolerance")}
@@ -203,11 +208,18 @@ def _content(assumption: Gaussian | Groups) -> dict[str, Any]:
     }
 
 
+def _shape(assumption: Gaussian | Groups | Counts) -> str:
+    """What is assumed of the public rows beside their independence; of counts, nothing."""
+    if isinstance(assumption, Counts):
+        return ""
+    return "jointly normal, " if isinstance(assumption, Gaussian) else f"normal within each {_scalar(assumption.sensitive)}, "
+
+
 def _of(interval: Interval) -> str:
     """What an interval is about; a mean or sd is of a category, a slope or a residual sd is on another column."""
     if interval.on is None:
         return interval.of
-    return f"{interval.of} {'in' if interval.kind in ('mean', 'sd') else 'on'} {interval.on}"
+    return f"{interval.of} {'on' if interval.kind in ('slope', 'residual sd') else 'in'} {interval.on}"
 
 
 def _described(interval: Interval) -> str:
@@ -242,10 +254,12 @@ def _write(out: Path, text: str) -> None:
         raise UsageError(f"out: must be a place that can be written. Got {str(out)!r}.")
 
 
-def _notes(policy: Policy, fit: Fit | GroupFit) -> tuple[str, ...]:
-    tolerance = _assumption(fit).tolerance
-    notes = ["four times as many public rows would about halve every tolerance."]
-    if policy.rows is not None:
+def _notes(policy: Policy, fit: Fit | GroupFit | CountFit) -> tuple[str, ...]:
+    assumption = _assumption(fit)
+    tolerance = None if isinstance(assumption, Counts) else assumption.tolerance
+    what = "interval" if tolerance is None else "tolerance"
+    notes = [f"four times as many public rows would about halve every {what}.", *padded_lines(assumption)]
+    if policy.rows is not None and tolerance is not None:
         errors = tolerance.mean * math.sqrt(policy.rows)
         notes.append(f"the mean tolerance of {tolerance.mean:g} sd is {errors:.3g} standard errors at n = {policy.rows}.")
     filled = [column for column in _assumption(fit).columns if column in policy.missing]
@@ -267,7 +281,7 @@ def show(written: Fitted) -> None:
     from attrpriv.cli.render import console
     from attrpriv.shown import number
 
-    record, tolerance = written.assumption.fitted, written.assumption.tolerance
+    record, stated = written.assumption.fitted, written.assumption
     assert record is not None  # a fit has its record
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for column in ("from public records", "estimate", "at least", "at most"):
@@ -277,8 +291,9 @@ def show(written: Fitted) -> None:
         table.add_row(escape(f"{interval.kind} of {_of(interval)}"), *ends)
     shown = console()
     shown.print(table)
-    shown.print(f"\n{tolerance}; from {record.rows:,} rows, confidence {record.confidence!r}")
-    normal = "jointly normal" if isinstance(written.assumption, Gaussian) else "normal within each category"
-    for note in (*written.notes, f"that the public rows are independent and {normal} is assumed, not tested."):
+    box_ = "" if isinstance(stated, Counts) else f"{stated.tolerance}; "
+    shown.print(f"\n{box_}from {record.rows:,} rows, confidence {record.confidence!r}")
+    normal = "" if isinstance(stated, Counts) else " and jointly normal" if isinstance(stated, Gaussian) else _WITHIN
+    for note in (*written.notes, f"that the public rows are independent{normal} is assumed, not tested."):
         shown.print(f"[dim]-[/dim] {escape(note)}")
     shown.print(f"wrote {escape(written.out.name)}. In the policy: assume: {{file: {escape(_scalar(written.reference))}}}")

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from attrpriv.engines.public_counts import GroupCounts
+
 ENGINE_FAILED = (
     "public: the engine could not read the table. Columns read: {columns}. Check that the file is complete and that each "
     "column holds values of one type; if it is a CSV file, convert it to Parquet with the types you mean."
@@ -119,6 +121,12 @@ class PublicTable:
     def group_moments(self, sensitive: str, columns: Sequence[str]) -> GroupMoments:
         """One query for the categories and their means, one for the sums, one pass for the digest."""
         return group_moments(self._source, sensitive, columns)
+
+    def group_counts(self, sensitive: str, events: Sequence[str], columns: Sequence[str]) -> GroupCounts:
+        """One query for the events, one for each listed column, one pass for the digest."""
+        from attrpriv.engines.public_counts import group_counts
+
+        return group_counts(self._source, sensitive, events, columns)
 
     def populations(self, columns: Sequence[str]) -> PopulationRows:
         """The rows themselves, one a reference population; one pass for them, one for the digest."""

@@ -75,6 +75,12 @@ class Certificate(FrozenModel):
     delta: float = Field(ge=0, lt=1)
     evidence: AnyEvidence
     individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
+    fit_delta: float = Field(
+        default=0.0,
+        ge=0,
+        exclude_if=lambda x: not x,
+        description="the risk of a fitted counts assumption, on top of the evidence",
+    )
     assumes: tuple[str, ...]
     exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
     gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
@@ -96,7 +102,7 @@ class Certificate(FrozenModel):
             rows = stored.individuals
             if rows is not None and (rows.epsilon is None or rows.delta(rows.epsilon) > 0):
                 return math.nan
-            return stored.evidence.delta(stored.epsilon)
+            return stored.evidence.delta(stored.epsilon) + stored.fit_delta
         except (ValidationError, UsageError, ArithmeticError):
             return math.nan
 
@@ -114,7 +120,8 @@ class Certificate(FrozenModel):
         return self.evidence.covers(column, kind, scale)
 
     def __str__(self) -> str:
-        lines = [f"checked: delta {self.evidence.delta(self.epsilon):.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
+        reached = self.evidence.delta(self.epsilon) + self.fit_delta
+        lines = [f"checked: delta {reached:.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
         lines += self.evidence.describe()
         if self.individuals is not None:
             lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")

@@ -39,6 +39,7 @@ from attrpriv.mechanisms import (
 from attrpriv.mechanisms.accuracy import MEASURES, Measure
 from attrpriv.mechanisms.count_yardsticks import is_tally
 from attrpriv.mechanisms.coverage import require_covered
+from attrpriv.mechanisms.fitted_counts import charged
 from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
@@ -234,7 +235,7 @@ def _planned(name: str, problem: Problem) -> Plan:
     require_covered(name, problem)
     if not problem.alone and name not in NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
         _require_joint(name, problem)
-    made = MECHANISMS[name](problem)
+    made = charged(name, problem, MECHANISMS[name])
     return made if problem.alone else made.model_copy(update={"spend": problem.spend})
 
 
