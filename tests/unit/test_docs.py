@@ -43,6 +43,7 @@ FOLLOWED = {
     "README.md": Path(),
     "docs/guide/counts.md": Path(),
     "docs/guide/first-release.md": Path(),
+    "docs/guide/two-secrets.md": SCHOOL,
     "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
     "examples/students/README.md": SCHOOL,

@@ -212,7 +212,11 @@ def _shape(assumption: Gaussian | Groups | Counts) -> str:
     """What is assumed of the public rows beside their independence; of counts, nothing."""
     if isinstance(assumption, Counts):
         return ""
-    return "jointly normal, " if isinstance(assumption, Gaussian) else f"normal within each {_scalar(assumption.sensitive)}, "
+    return (
+        "jointly normal, "
+        if isinstance(assumption, Gaussian)
+        else f"normal within each category of {_scalar(assumption.sensitive)}, "
+    )
 
 
 def _of(interval: Interval) -> str:

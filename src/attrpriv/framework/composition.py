@@ -19,7 +19,7 @@ from functools import lru_cache
 from typing import Literal
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.conditions import Compare, Condition, Join, Written, columns_of, condition_of
+from attrpriv.queries.conditions import Compare, Condition, Join, Written, columns_of, condition_of, literal
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
 
@@ -206,3 +206,28 @@ def crossed_cells(compositions: Sequence[Composition]) -> list[str]:
         else:
             sides.append([str(composition.condition), f"not ({composition.condition})"])
     return [" and ".join(combination) for combination in itertools.product(*sides)]
+
+
+def crossed_form(compositions: Sequence[Composition]) -> str:
+    """How the one distribution is written that hides several of them.
+
+    >>> crossed_form([parse_composition("share(sex = 'F')"), parse_composition("share(age >= 65)")])
+    'Write distribution(sex, age) with cells such as "F~[low, high)" and bins for age.'
+    """
+    columns = tuple(dict.fromkeys(column for composition in compositions for column in composition.reads))
+    named = {column: _named(compositions, column) for column in columns}
+    cell = "~".join("[low, high)" if name is None else name for name in named.values())
+    binned = [column for column, name in named.items() if name is None]
+    bins = f" and bins for {', '.join(binned)}" if binned else ""
+    return f'Write {Composition("distribution", columns=columns).text} with cells such as "{cell}"{bins}.'
+
+
+def _named(compositions: Sequence[Composition], column: str) -> str | None:
+    """A value of the column, where some condition names one; None where it is cut into ranges."""
+    for composition in compositions:
+        one = composition.condition
+        if composition.condition is None and column in composition.columns:
+            return f"a {column}"
+        if isinstance(one, Compare) and one.column == column and one.operator in ("=", "!="):
+            return one.value if isinstance(one.value, str) else literal(one.value)
+    return None

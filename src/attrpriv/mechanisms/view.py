@@ -23,7 +23,7 @@ from pydantic import Field
 
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem, Secret
-from attrpriv.framework.composition import Cell, crossed_cells
+from attrpriv.framework.composition import Cell, crossed_cells, crossed_form
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import Certificate, Guarantee, ViewCell, ViewEvidence
 from attrpriv.laws.binomial import binomial_below
@@ -91,10 +91,10 @@ def _secret(problem: Problem) -> Secret:
     if means:
         raise Refusal(f"a view hides how rows fall into categories, not {means[0]}; protect a distribution over bins instead.")
     if len(compositions) > 1:
-        cells = crossed_cells([composition for composition in compositions if composition is not None])
+        several = [composition for composition in compositions if composition is not None]
         raise Refusal(
             "several compositions need one distribution(...) with a range for each crossed cell, because ranges of margins do "
-            f"not bound cells: {'; '.join(cells)}."
+            f"not bound cells: {'; '.join(crossed_cells(several))}. {crossed_form(several)}"
         )
     return problem.secrets[0]
 
