@@ -179,7 +179,7 @@ def binomial_limits(k: int, n: int, tail: float) -> Pair:
     """Clopper and Pearson's limits of a probability, of k of n: each is beyond the truth with probability `tail` at most.
 
     >>> binomial_limits(0, 100, 0.025), binomial_limits(10, 100, 0.025)
-    ((0.0, 0.0362167), (0.0490046, 0.176223))
+    ((0.0, 0.0362168), (0.0490046, 0.176223))
     """
     if not (0 <= k <= n and n > 0 and 0 < tail < 0.5):
         raise UsageError(f"counts: must be 0 to the number of rows, with a tail between 0 and 0.5. Got {k}, {n}, {tail!r}.")
