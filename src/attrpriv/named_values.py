@@ -125,7 +125,7 @@ def unlisted(column: str, value: Value, listed: Sequence[Category], who: str) ->
     names = [literal(one) if isinstance(one, str | int | float) else str(one) for one in listed]
     more = ", ..." if len(names) > _MOST_SHOWN else ""
     near = _nearest(str(value), [str(one) for one in listed])
-    meant = "" if near is None else f" Did you mean {literal(near)}?"
+    meant = " Write one of these, or list it." if near is None else f" Did you mean {literal(near)}?"
     return f"{who} {', '.join(names[:_MOST_SHOWN])}{more} for {column}. Got {literal(value)}.{meant}"
 
 

@@ -134,6 +134,14 @@ def test_padded_categories_are_pointed_out() -> None:
 
 
 @pytest.mark.usefixtures("hospital")
+def test_an_event_that_no_public_row_has_is_pointed_out() -> None:
+    changed("stay > 7", "ward = ' a'")
+    said = fit()
+    assert said.code == 0
+    assert "ward = ' a': no public row is so. Is it written as the records are?" in " ".join(said.out.split())
+
+
+@pytest.mark.usefixtures("hospital")
 def test_padded_categories_of_groups_too() -> None:
     pq.write_table(patients(20_000, 2, " "), "padded.parquet")
     changed(POLICY.partition("release:\n")[2], "  - avg(cost)\n")

@@ -13,7 +13,8 @@ hold at once with the confidence, whatever the probabilities are; nothing is app
 
     low:  P(k or more of n | low)   = tail         high:  P(k or fewer of n | high) = tail
 
-rounded outward to six digits, and checked after rounding.
+rounded outward to six digits, and checked after rounding. That there are no categories and values but those of
+the public records is part of the assumption.
 
 What must never change: the confidence is that of the whole box. It rests on the public rows being independent, of the
 population of the private table, and independent of that table: none of this is tested. The records are never the private ones.
@@ -214,7 +215,7 @@ def _notes(found: PublicCounts) -> tuple[str, ...]:
     notes.append("the prior is that of the public records: remove it where the private table has another composition.")
     if found.values:
         listed = ", ".join(one.column for one in found.values)
-        notes.append(
-            f"{listed}: the values are those of the public records; a private row with another is an announced failure."
-        )
+        notes.append(f"{listed}: that there are no values but those of the public records is assumed.")
+    never = [event for k, event in enumerate(found.events) if not any(hits[k] for hits in found.hits)]
+    notes += [f"{event}: no public row is so. Is it written as the records are?" for event in never]
     return tuple(notes)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attrpriv.assumptions import Counts, Gaussian, Groups
 from attrpriv.assumptions.fit_counts import CountFit, fit_group_counts, require_fittable
+from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.engines.moments import PublicTable
 from attrpriv.engines.public_counts import require_other_rows
 from attrpriv.engines.tables import open_table
@@ -79,12 +80,17 @@ def require_among(policy: Policy, column: str, categories: Sequence[str]) -> Non
 
 
 def padded_lines(assumption: Gaussian | Groups | Counts) -> list[str]:
-    """A line where categories of the public records begin or end with a space."""
-    names = [] if isinstance(assumption, Gaussian) else [name for name in assumption.categories if name != name.strip()]
-    if not names or isinstance(assumption, Gaussian):
-        return []
-    listed = ", ".join(map(literal, names))
+    """A line for each column whose values begin or end with a space in the public records."""
+    lists: dict[str, Sequence[object]] = {}
+    if not isinstance(assumption, Gaussian):
+        lists[assumption.sensitive] = assumption.categories
+    if isinstance(assumption, Counts):
+        laws = {name: next(iter(by_category.values())) for name, by_category in assumption.given.items()}
+        lists |= {name: law.values for name, law in laws.items() if isinstance(law, ValueLaw)}
+    found = {name: [v for v in values if isinstance(v, str) and v != v.strip()] for name, values in lists.items()}
     return [
-        f"{assumption.sensitive}: {listed} begin or end with a space. Where rows of the private table are not written so, "
-        "remove the spaces from the public records."
+        f"{name}: {', '.join(map(literal, values))} begin or end with a space. Where rows of the private table are not written "
+        "so, remove the spaces from the public records."
+        for name, values in found.items()
+        if values
     ]

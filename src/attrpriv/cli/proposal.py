@@ -40,7 +40,7 @@ class Proposal:
 
     secret: str
     kind: Kind
-    hidden: str
+    hidden: tuple[str, ...]
     category: str | None
     releases: tuple[str, ...]
     averaged: tuple[str, ...]
@@ -59,8 +59,8 @@ def propose(
         said = f"count(*) filter (where {where})" if counted else f"avg({quoted(published)})"
         return Proposal(text, kind, hidden, category, (said,), (published,), (where,))
     parts = _known(columns, asked)
-    averaged = dict.fromkeys(column for part in parts for column in part.columns if column != hidden)
-    events = dict.fromkeys(part.where for part in parts if part.where is not None and hidden not in _read(part.where))
+    averaged = dict.fromkeys(column for part in parts for column in part.columns if column not in hidden)
+    events = dict.fromkeys(part.where for part in parts if part.where is not None and not {*hidden} & {*_read(part.where)})
     return Proposal(text, kind, hidden, category, tuple(releases), tuple(averaged), tuple(events))
 
 
@@ -74,6 +74,12 @@ def kind_of(secret: str) -> Kind:
     return "distribution" if composition.condition is None else "share"
 
 
+def one_column(secret: str) -> bool:
+    """Whether a count or share is of one column alone, as counts and groups need it."""
+    composition = parse_composition(secret)
+    return composition is not None and len(composition.reads) == 1
+
+
 def only_counts(releases: Sequence[str]) -> bool:
     """Whether nothing but counts is published."""
     asked = [part for text in releases for part in parts_of(parse_questions(text))]
@@ -85,18 +91,18 @@ def only_averages(releases: Sequence[str]) -> bool:
     return all(part.plain and part.simple and part.column for text in releases for part in parts_of(parse_questions(text)))
 
 
-def _said(columns: Mapping[str, str], secret: str) -> tuple[str, str, str | None]:
-    """The first column that a stated secret reads, its own text, and the category that it names."""
+def _said(columns: Mapping[str, str], secret: str) -> tuple[tuple[str, ...], str, str | None]:
+    """The columns that a stated secret reads, its own text, and the category that it names."""
     stated = parse_composition(secret) or parse_linear(secret)
-    read = stated.reads if isinstance(stated, Composition) else [column for column, _ in stated.coefficients]
+    read = stated.reads if isinstance(stated, Composition) else tuple(column for column, _ in stated.coefficients)
     for column in read:
         _require(columns, "secret", column)
     condition = stated.condition if isinstance(stated, Composition) else None
     values = [] if condition is None else [value for _, value in named_values(condition) if isinstance(value, str)]
-    return read[0], stated.text, values[0] if len(values) == 1 else None
+    return read, stated.text, values[0] if len(values) == 1 else None
 
 
-def _hidden(columns: Mapping[str, str], kind: Kind) -> tuple[str, str, str | None]:
+def _hidden(columns: Mapping[str, str], kind: Kind) -> tuple[tuple[str, ...], str, str | None]:
     types = _NUMBERS if kind == "mean" else _WORDS
     able = [name for name, found in columns.items() if found in types]
     measured = [name for name, found in columns.items() if found in _MEASURES]
@@ -106,7 +112,7 @@ def _hidden(columns: Mapping[str, str], kind: Kind) -> tuple[str, str, str | Non
         raise DataError("data: this template needs a text or boolean column to hide and a numeric one to publish. Got none.")
     column = next((name for name in able if is_sensitive(name)), OPEN)
     inside = {"mean": "mean({})", "share": "share({} = 'TODO')", "distribution": "distribution({})"}[kind]
-    return column, inside.format(quoted(column)), None
+    return (column,), inside.format(quoted(column)), None
 
 
 def is_sensitive(name: str) -> bool:
@@ -119,9 +125,9 @@ def is_sensitive(name: str) -> bool:
     return bool({*re.findall(r"[a-z]+", spaced.lower())} & _SENSITIVE)
 
 
-def _published(columns: Mapping[str, str], hidden: str) -> str:
+def _published(columns: Mapping[str, str], hidden: Sequence[str]) -> str:
     """The first measure that is not sensitive itself."""
-    able = [name for name, found in columns.items() if found in _MEASURES and name != hidden]
+    able = [name for name, found in columns.items() if found in _MEASURES and name not in hidden]
     return next((name for name in able if not is_sensitive(name)), able[0] if able else OPEN)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, only_averages, only_counts, propose
+from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import PolicyError, UsageError
 from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
@@ -55,7 +55,7 @@ def write_starter(
         failed = True
     if failed:
         raise UsageError(f"out: must be a place that can be written. Got {str(path)!r}.")
-    return Starter(path, text, sniffed=source.rows is None and not is_remote(data), open=proposal.hidden == OPEN)
+    return Starter(path, text, sniffed=source.rows is None and not is_remote(data), open=OPEN in proposal.hidden)
 
 
 def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> str:
@@ -70,6 +70,8 @@ def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> 
         raise UsageError(f"template: must be {' or '.join(fitting)} for {secret}. Got {name!r}.")
     if name is not None or kind != "share":
         return name or fitting[0]
+    if not one_column(secret):
+        return "hospital"
     return "counts" if only_counts(releases) else "groups" if only_averages(releases) else "hospital"
 
 
@@ -89,13 +91,15 @@ def _blocks(proposal: Proposal) -> dict[str, str]:
     """What stands in the open places of a template."""
     first = "TODO-first" if proposal.category is None else _scalar(proposal.category)
     averaged = [_scalar(column) for column in proposal.averaged or (OPEN,)]
-    pairs = [_scalar(f"{a}~{b}") for a, b in itertools.combinations((*(proposal.averaged or (OPEN,)), proposal.hidden), 2)]
+    pairs = [_scalar(f"{a}~{b}") for a, b in itertools.combinations((*(proposal.averaged or (OPEN,)), *proposal.hidden), 2)]
+    hidden = [_scalar(column) for column in proposal.hidden]
     listed = "".join(f"\n      {column}: TODO" for column in averaged)
     return {
         "secret": _scalar(proposal.secret),
         "asks": "     # write one of its values instead of TODO" if OPEN in proposal.secret else "",
-        "hidden": _scalar(proposal.hidden),
-        "sds": "".join(f"\n    {column}: TODO" for column in (*averaged, _scalar(proposal.hidden))),
+        "hidden": hidden[0],
+        "means": "".join(f"\n    {column}: TODO" for column in hidden),
+        "sds": "".join(f"\n    {column}: TODO" for column in (*averaged, *hidden)),
         "pairs": "".join(f"\n    {pair}: TODO" for pair in pairs),
         "by_category": f"\n    {first}:{listed}\n    TODO-second:{listed}",
         "given": "".join(
@@ -163,8 +167,7 @@ protect:
     within: TODO               # ... or only those at most this far apart (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: gaussian
-  mean:
-    {hidden}: TODO
+  mean:{means}
   sd:{sds}
   correlation:{pairs}
   tolerance:                   # how far the truth may be from these numbers

@@ -143,6 +143,23 @@ STATED: dict[str, tuple[tuple[str, ...], dict[str, str], str]] = {
         | {"weight: TODO": "weight: 25"},
         "gaussian",
     ),
+    "a combination": (
+        ("--secret", "mean(income + 10 * sat)", "--release", "avg(weight)"),
+        {"between: [TODO, TODO]": "between: [20000, 200000]", "within: TODO": "within: 1000", "mean: TODO": "mean: 0.01"}
+        | {
+            "slope: TODO": "slope: 0.05",
+            "    sd: TODO": "    sd: 0.02",
+            "~income: TODO": "~income: 0.3",
+            "~sat: TODO": "~sat: 0.1",
+        }
+        | {"income: TODO": "income: 30000", "sat: TODO": "sat: 200", "weight: TODO": "weight: 25"},
+        "gaussian",
+    ),
+    "a share of two columns": (
+        ("--secret", "share(gender = 'F' and sat >= 1050)", "--release", "avg(weight)"),
+        {"between: [TODO, TODO]": "between: [10%, 60%]"},
+        "",
+    ),
     "a share behind counts": (
         ("--secret", "share(gender = 'F')", "--release", "count(*) filter (where weight > 160)"),
         {"between: [TODO, TODO]": "between: [25%, 60%]", "within: TODO": "within: 2%", "F: TODO  ": "F: [0.4, 0.5]  "}
