@@ -46,4 +46,4 @@ def _with_charge(made: Plan, charge: FitCharge) -> Plan:
     )
     certificate.verify()
     guarantee = made.guarantee.model_copy(update={"statement": made.guarantee.statement.replace(said, promised)})
-    return made.model_copy(update={"delta": charge.promised, "certificate": certificate, "guarantee": guarantee})
+    return made.rebuilt(delta=charge.promised, certificate=certificate, guarantee=guarantee)
