@@ -1,53 +1,23 @@
-"""A ledger's tables and the statements on them, for every database.
+"""The rows of a ledger, and the statements that read and add them, for every database. Their tables are in `schema`.
 
-    meta       format and schema version
-    entries    one row an entry (`chain.COLUMNS`); `question` is indexed, and follows from the other columns
-    answered   an index that nothing is believed from: the digest of each query that was answered, and the entry's number
-
-What must never change: a ledger of another schema version is left alone.
+What must never change: a row is added only if the database then holds just that row, as its last one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from attrpriv.accounting.chain import COLUMNS, SPENDS, Row
+from attrpriv.accounting.chain import COLUMNS, SPENDS, ChainError, Row
+from attrpriv.accounting.schema import FORMAT, SCHEMA_VERSION, Execute, statements
 from attrpriv.errors import UsageError
 
-SCHEMA_VERSION = 3
-FORMAT = "attrpriv ledger"
-TABLES = frozenset({"meta", "entries"})
-
-_META = "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
-_ENTRIES = (
-    "CREATE TABLE entries (number {integer} PRIMARY KEY, kind TEXT NOT NULL, time TEXT NOT NULL, policy_digest TEXT NOT NULL, "
-    "plan TEXT NOT NULL, answers TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL, details TEXT, account TEXT, "
-    "question TEXT)"
-)
-_INDEX = "CREATE INDEX entries_question ON entries (question)"
-_ANSWERED = "CREATE TABLE answered (query TEXT NOT NULL, number {integer} NOT NULL)"
-_ANSWERED_INDEX = "CREATE INDEX answered_query ON answered (query)"
 _SELECTED = ", ".join(COLUMNS)
 # Rows are fetched in parts, because all of them may not fit into memory as text.
 _PART = 500
-
-Execute = Callable[[str, Sequence[Any]], list[Any]]
-
-
-class WrongVersionError(Exception):
-    """The ledger has a schema that this version does not know; `version` is its number as text."""
-
-    def __init__(self, version: str) -> None:
-        super().__init__()
-        self.version = version
-
-
-class NoLedgerError(Exception):
-    """The tables are not a ledger's."""
 
 
 class SqlRows:
@@ -55,7 +25,6 @@ class SqlRows:
 
     def __init__(self, execute: Execute) -> None:
         self._execute = execute
-        _require_version(dict(execute("SELECT key, value FROM meta", ())))
 
     def size(self) -> tuple[int, int]:
         ((count, last),) = self._execute("SELECT count(*), coalesce(max(number), 0) FROM entries", ())
@@ -81,27 +50,21 @@ class SqlRows:
             last = part[-1][0]
 
     def insert(self, row: Row) -> None:
+        """Add the row and read it back: what a database does with an insert is not for it alone to say."""
         _insert(self._execute, row)
+        if self.latest(1) != [row]:
+            raise ChainError
 
     def _select(self, rest: str, *values: Any) -> list[Row]:
         return [tuple(row) for row in self._execute(f"SELECT {_SELECTED} FROM entries {rest}", values)]
 
 
-def _require_version(meta: dict[Any, Any]) -> None:
-    version = str(meta.get("schema_version"))
-    if meta.get("format") != FORMAT or not (version.isascii() and version.isdigit()):
-        raise NoLedgerError
-    if version != str(SCHEMA_VERSION):
-        raise WrongVersionError(version[:9])
-
-
 def create(execute: Execute, row: Row, *, integer: str = "INTEGER", more: Sequence[str] = ()) -> None:
     """The tables and the first entry, in the caller's transaction."""
-    made = (_META, _ENTRIES.format(integer=integer), _INDEX, _ANSWERED.format(integer=integer), _ANSWERED_INDEX)
-    for statement in (*made, *more):
+    for statement in (*statements(integer), *more):
         execute(statement, ())
     execute("INSERT INTO meta VALUES (?, ?), (?, ?)", ("format", FORMAT, "schema_version", str(SCHEMA_VERSION)))
-    _insert(execute, row)
+    SqlRows(execute).insert(row)
 
 
 def _insert(execute: Execute, row: Row) -> None:

@@ -67,6 +67,14 @@ def changed(name: str) -> RefusedError:
     )
 
 
+def altered(name: str) -> RefusedError:
+    return RefusedError(
+        f"{name}: must hold the tables that attrpriv made, and nothing else. Got one with a trigger, a view, an index, a table "
+        "or a column that is not attrpriv's, or with one of attrpriv's altered: it may drop or change what is written. Restore "
+        "it from a backup; nothing was released."
+    )
+
+
 def full(name: str) -> UsageError:
     return UsageError(f"{name}: must have room to grow. Got a full disk. Make room; nothing was released.")
 

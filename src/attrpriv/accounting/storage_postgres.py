@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from attrpriv.accounting import storage
-from attrpriv.accounting.sql_rows import TABLES, NoLedgerError, SqlRows, WrongVersionError, create, unknown_version
+from attrpriv.accounting.schema import AlteredError, NoLedgerError, WrongVersionError, require_schema
+from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
 from attrpriv.errors import AttrprivError, UsageError
 
 if TYPE_CHECKING:
@@ -90,18 +91,10 @@ class PostgresStorage:
             execute("SET LOCAL synchronous_commit = on", ())
 
     def _rows(self, connection: psycopg.Connection[Any]) -> SqlRows | None:
-        """The ledger's rows; None without tables. From here on a plain name means a table of this ledger and nothing else."""
+        """The ledger's rows; None in an empty schema. From here on a plain name is a table of this ledger and nothing else."""
         execute = _execute(connection)
         execute("SELECT set_config('search_path', quote_ident(?), true)", (self._schema,))
-        found = execute("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self._schema,))
-        tables = {name for (name,) in found}
-        if not tables:
-            return None
-        if execute("SELECT has_schema_privilege(?, 'USAGE')", (self._schema,)) != [(True,)]:
-            raise PermissionError  # or its tables would seem not to be there
-        if not tables >= TABLES:
-            raise NoLedgerError
-        return SqlRows(execute)
+        return SqlRows(execute) if require_schema(execute, self._schema) else None
 
     def _create(self, connection: psycopg.Connection[Any], row: Any) -> None:
         from psycopg import sql
@@ -120,6 +113,8 @@ class PostgresStorage:
             failure = self._explained(error.sqlstate)
         except NoLedgerError:
             failure = self._no_ledger()
+        except AlteredError:
+            failure = storage.altered(self.name)
         except WrongVersionError as error:
             failure = unknown_version(self.name, error.version)
         except (OSError, ValueError):

@@ -7,8 +7,9 @@ What must never change:
   (as FULL, and not as NORMAL) syncs before the commit returns; SQLite syncs the directory when it creates the log. The log goes
   back into the file and is removed when the last connection closes. Where a log is not possible, the journal stays in use.
 - A log left by a process that died is part of the ledger: whoever copies the file copies `-wal` with it.
-- Tables and first entry are one transaction, and a write that fails removes the file it created. So tables without an entry
-  mean that somebody removed it.
+- A ledger is made under another name, with its first entry, and gets its own when it is complete: what `path` names is never
+  half a ledger, whatever is killed when. So a file that is there and empty lost what it held, and so did tables without an
+  entry. SQLite must not even open an empty file: it takes it for a new database, and removes the log beside it.
 - A view's secret state is in a table apart that reading entries never touches.
 
 Processes may race for one ledger. Threads take turns: this module closes a descriptor of the file that SQLite does not know,
@@ -17,7 +18,9 @@ and POSIX then drops every lock this process has on the file, also one that SQLi
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +29,19 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from attrpriv.accounting import storage
-from attrpriv.accounting.sql_rows import TABLES, NoLedgerError, SqlRows, WrongVersionError, create, unknown_version
-from attrpriv.errors import AttrprivError, UsageError
+from attrpriv.accounting.chain import ChainError
+from attrpriv.accounting.schema import STATE_TABLE, AlteredError, NoLedgerError, WrongVersionError, require_file
+from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
+from attrpriv.errors import AttrprivError, RefusedError, UsageError
 
 T = TypeVar("T")
 _ONE_AT_A_TIME = threading.RLock()
-_STATE_TABLE = "CREATE TABLE secret_state (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 _VIEW_STATE = "view"
+# What SQLite takes for a new database: it writes one byte into an empty file itself where a file system needs that.
+_NOTHING = 1
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+# A file system that cannot sync a directory, or a directory that may be written and not read.
+_CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 
 
 class SqliteStorage:
@@ -59,11 +68,14 @@ class SqliteStorage:
     def state(self) -> str | None:
         if not os.path.lexists(self.path):
             return None
+        self._require_file()
         return self._without_traces(lambda: _read(self.path, _state))
 
     def _require_file(self) -> None:
         if not os.path.isfile(self.path):  # a directory or a pipe, on which SQLite would fail or wait
             raise UsageError(f"{self.name}: must be a file. Got something else. Choose another path.")
+        if os.path.getsize(self.path) <= _NOTHING:
+            raise _empty(self.name)
 
     def _without_traces(self, action: Callable[[], T]) -> T:
         """Run `action`; an error of SQLite or the system becomes ours, and is not chained to it: it may quote anything."""
@@ -75,6 +87,10 @@ class SqliteStorage:
             failure = _explained(self.name, _code(error))
         except NoLedgerError:
             failure = _no_ledger(self.name)
+        except AlteredError:
+            failure = storage.altered(self.name)
+        except _EmptyError:
+            failure = _empty(self.name)
         except WrongVersionError as error:
             failure = unknown_version(self.name, error.version)
         except (OSError, ValueError):
@@ -83,6 +99,10 @@ class SqliteStorage:
 
 
 # Connections.
+
+
+class _EmptyError(Exception):
+    """A database that holds nothing at all."""
 
 
 def _open(path: Path, purpose: Literal["read", "write", "frozen"]) -> sqlite3.Connection:
@@ -96,14 +116,11 @@ def _open(path: Path, purpose: Literal["read", "write", "frozen"]) -> sqlite3.Co
     return sqlite3.connect(uri, uri=True, timeout=storage.BUSY_SECONDS, isolation_level=None)
 
 
-def _rows(connection: sqlite3.Connection) -> SqlRows | None:
-    """The ledger's rows; None in a file without tables: a write that did not finish."""
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if not tables:
-        return None
-    if not {*TABLES, "secret_state"} <= tables:
-        raise NoLedgerError
-    return SqlRows(_execute(connection))
+def _rows(connection: sqlite3.Connection) -> SqlRows:
+    execute = _execute(connection)
+    if not require_file(execute):
+        raise _EmptyError
+    return SqlRows(execute)
 
 
 def _execute(connection: sqlite3.Connection) -> Callable[[str, Sequence[Any]], list[Any]]:
@@ -142,8 +159,7 @@ def _stamp(path: Path) -> tuple[int, int, int] | None:
 
 
 def _state(connection: sqlite3.Connection) -> str | None:
-    if _rows(connection) is None:
-        return None
+    _rows(connection)
     row = connection.execute("SELECT value FROM secret_state WHERE key = ?", (_VIEW_STATE,)).fetchone()
     return None if row is None or not isinstance(row[0], str) else row[0]
 
@@ -152,31 +168,74 @@ def _state(connection: sqlite3.Connection) -> str | None:
 
 
 def _write(path: Path, name: str, add: storage.Add) -> None:
-    descriptor, created = _pin(path)
+    if os.path.lexists(path) or not _create(path, add):
+        _append(path, name, add)
+
+
+def _create(path: Path, add: storage.Add) -> bool:
+    """A new ledger, for its owner only (the journal's and log's mode follow); False if another process made one meanwhile."""
+    draft = path.parent / f".attrpriv-{secrets.token_hex(8)}"
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        with closing(_open(draft, "write")) as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            row, state = add(None)
+            create(_execute(connection), row, more=(STATE_TABLE,))
+            _commit(connection, state)
+        return _named(draft, path)
+    finally:
+        for ending in ("", "-journal", "-wal", "-shm"):
+            Path(f"{draft}{ending}").unlink(missing_ok=True)
+
+
+def _named(draft: Path, path: Path) -> bool:
+    """Give the finished ledger its name, durably, unless something has it by now."""
+    try:
+        _link(draft, path)
+    except FileExistsError:
+        return False
+    _sync(path.parent)
+    return True
+
+
+def _link(draft: Path, path: Path) -> None:
+    """A second name for the file, all at once; on a file system without links the name is taken first and then filled."""
+    try:
+        os.link(draft, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        os.replace(draft, path)
+
+
+def _sync(folder: Path) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT_SYNC:
+            raise
+
+
+def _append(path: Path, name: str, add: storage.Add) -> None:
+    descriptor = os.open(path, os.O_RDWR)
     try:
         with closing(_open(path, "write")) as connection:  # closing rolls an open transaction back
             _insert(connection, path, name, descriptor, add)
-    except BaseException:
-        if created:
-            _remove_if_empty(path, descriptor)
-        raise
     finally:
         os.close(descriptor)
-
-
-def _pin(path: Path) -> tuple[int, bool]:
-    """A descriptor of the file, and whether this call made it, for its owner only; the journal's and log's mode follow."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), True
-    except FileExistsError:
-        return os.open(path, os.O_RDWR), False
 
 
 def _in_place(path: Path, descriptor: int) -> bool:
     """Whether `path` still names the pinned file.
 
     A removed file never gets its name back, so if it does, it did all along, and a connection opened since the pin is
-    to this file. SQLite does not look by itself while a database is empty.
+    to this file. SQLite does not look by itself where it has a log.
     """
     with suppress(FileNotFoundError):
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
@@ -188,32 +247,21 @@ def _insert(connection: sqlite3.Connection, path: Path, name: str, descriptor: i
     connection.execute("BEGIN IMMEDIATE")
     if not _in_place(path, descriptor):
         raise storage.replaced(name)
-    rows, execute = _rows(connection), _execute(connection)
+    rows = _rows(connection)
     row, state = add(rows)
-    if rows is None:
-        create(execute, row, more=(_STATE_TABLE,))
-    else:
-        rows.insert(row)
+    rows.insert(row)
+    _commit(connection, state)
+
+
+def _commit(connection: sqlite3.Connection, state: str | None) -> None:
     if state is not None:
-        execute("INSERT INTO secret_state VALUES (?, ?)", (_VIEW_STATE, state))
+        _execute(connection)("INSERT INTO secret_state VALUES (?, ?)", (_VIEW_STATE, state))
+        if _state(connection) != state:
+            raise ChainError
     connection.execute("COMMIT")
     with suppress(sqlite3.Error):  # the entry is on the disk; a file that cannot have a log keeps its journal
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _remove_if_empty(path: Path, descriptor: int) -> None:
-    """Remove the file a failed write created, unless another process is using it or has written to it by now.
-
-    The write lock makes this safe: a process that gets it later finds the file gone (`_in_place`) and fails. If the
-    lock is taken, the empty file stays, which is an empty ledger.
-    """
-    with suppress(sqlite3.Error, OSError), closing(_open(path, "write")) as connection:
-        connection.execute("PRAGMA busy_timeout = 0")
-        connection.execute("PRAGMA journal_mode = MEMORY")  # no journal file beside a file that is about to go
-        connection.execute("BEGIN IMMEDIATE")
-        if _in_place(path, descriptor) and connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-            path.unlink()
 
 
 # Errors: fixed texts that name the ledger and nothing it holds.
@@ -242,6 +290,13 @@ def _explained(name: str, code: int) -> AttrprivError:
 
 def _no_ledger(name: str) -> UsageError:
     return UsageError(f"{name}: must be a ledger of attrpriv. Got another file. Choose another path.")
+
+
+def _empty(name: str) -> RefusedError:
+    return RefusedError(
+        f"{name}: must hold what was released. Got an empty file, which a copy that failed leaves, or somebody who made it by "
+        "hand. Restore it from a backup. Only if nothing was ever released about this table, delete it: it is made anew."
+    )
 
 
 def _unusable(name: str) -> UsageError:

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.accounting import chain, sql_rows, storage
+from attrpriv.accounting import chain, schema, sql_rows, storage
 from attrpriv.accounting import storage_sqlite as module
 from attrpriv.accounting.chain import Entry, canonical_json
 from attrpriv.accounting.history import WINDOW, History, Rows
@@ -78,8 +78,7 @@ def insert(path: Path, state: Any = None, **contents: Any) -> Entry:
         made.append(chain.next_entry(said, None, history.head))
         return chain.row_of(made[0]), None if state is None else canonical_json(state)
 
-    with open(path, "rb") as file, closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        module._insert(connection, path, "rival", file.fileno(), add)
+    module._write(path, "rival", add)
     return made[0]
 
 
@@ -152,15 +151,31 @@ def test_a_name_with_special_characters(tmp_path: Path) -> None:
     assert files(path) == [path.name]
 
 
-def test_the_order_on_disk_is_sync_lock_check_write_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_order_on_disk_is_sync_lock_write_read_back_commit_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     statements: list[str] = []
-    with_connection(monkeypatch, lambda connection: connection.set_trace_callback(statements.append))
+
+    def note(statement: str) -> None:
+        assert not path.exists(), "a ledger has its name when it is complete, and not before"
+        statements.append(statement)
+
+    with_connection(monkeypatch, lambda connection: connection.set_trace_callback(note))
     Ledger(path).commit(**RELEASE)
     verbs = [statement.split()[0] for statement in statements]
     assert statements[:2] == ["PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE"]
-    assert verbs.index("SELECT") < verbs.index("CREATE") < verbs.index("INSERT") < verbs.index("COMMIT")
+    assert verbs.index("CREATE") < verbs.index("INSERT") < verbs.index("SELECT") < verbs.index("COMMIT")
     assert verbs.count("COMMIT") == 1
     assert statements[-1] == "PRAGMA journal_mode = WAL"
+    assert files(path) == [path.name]
+
+
+def test_a_later_entry_is_checked_written_read_back_and_committed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger(path).commit(**RELEASE)
+    statements: list[str] = []
+    with_connection(monkeypatch, lambda connection: connection.set_trace_callback(statements.append))
+    Ledger(path).commit(**RELEASE, allowed=lambda history: None)
+    verbs = [statement.split()[0] for statement in statements]
+    assert statements[:3] == ["PRAGMA synchronous = EXTRA", "BEGIN IMMEDIATE", schema._MASTER]
+    assert verbs[verbs.index("INSERT") :] == ["INSERT", "SELECT", "COMMIT", "PRAGMA", "PRAGMA"]
 
 
 def test_from_the_second_entry_on_it_is_a_log_that_every_commit_syncs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -676,7 +691,7 @@ def test_another_file_is_refused_and_left_alone(path: Path, name: str) -> None:
     assert files(path) == [path.name]
 
 
-@pytest.mark.parametrize("version", [sql_rows.SCHEMA_VERSION + 1, 2, 1, 0, 10**30])
+@pytest.mark.parametrize("version", [schema.SCHEMA_VERSION + 1, 2, 1, 0, 10**30])
 def test_another_schema_version_is_refused_and_left_alone(path: Path, version: int) -> None:
     Ledger(path).commit(**RELEASE)
     edit(path, f"UPDATE meta SET value = '{version}' WHERE key = 'schema_version'", "DELETE FROM entries")
@@ -789,7 +804,7 @@ def test_an_interrupt_before_commit_leaves_nothing(path: Path, monkeypatch: pyte
 
 
 def test_a_failure_never_removes_what_another_process_wrote(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This call creates the file; before it can write, another one records its release in it."""
+    """This call makes a ledger; before it can give it its name, another one records its release under that name."""
     other: list[Entry] = []
 
     def overtake(connection: sqlite3.Connection) -> None:
@@ -799,9 +814,11 @@ def test_a_failure_never_removes_what_another_process_wrote(path: Path, monkeypa
     with fails(RefusedError, "Got a second one"):
         Ledger(path).commit(**RELEASE)
     assert Ledger(path).entries() == tuple(other)
+    assert files(path) == [path.name]
 
 
 def test_a_failure_leaves_a_file_that_another_process_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Ledger(path).commit(**RELEASE)
     monkeypatch.setattr(storage, "BUSY_SECONDS", 0.05)
     rivals: list[sqlite3.Connection] = []
 
@@ -814,13 +831,13 @@ def test_a_failure_leaves_a_file_that_another_process_locks(path: Path, monkeypa
         Ledger(path).commit(**RELEASE)
     with closing(rivals[0]) as rival:
         rival.execute("ROLLBACK")
-    entry = insert(path, **RELEASE)
-    assert Ledger(path).entries() == (entry,)
+    assert Ledger(path).entries() == (first,)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
 def test_a_commit_into_a_file_without_a_name_fails(path: Path, monkeypatch: pytest.MonkeyPatch, again: bool) -> None:
-    """What a process meets that waited while a failing one cleaned up, and perhaps a third one started."""
+    """What a process meets that waited while somebody took the ledger away, and perhaps put another in its place."""
+    Ledger(path).commit(**RELEASE)
 
     def move(connection: sqlite3.Connection) -> None:
         path.unlink()
@@ -830,7 +847,7 @@ def test_a_commit_into_a_file_without_a_name_fails(path: Path, monkeypatch: pyte
     with_connection(monkeypatch, move)
     with fails(RefusedError, "must stay in place. Got one that was moved meanwhile. Try again."):
         Ledger(path).commit(**RELEASE)
-    assert files(path) == [path.name] * again, "the third one's file stays"
+    assert ([path.stat().st_size] if path.exists() else []) == [0] * again, "the other file stays as it is"
 
 
 # Crashes and races, with real processes.
@@ -861,22 +878,25 @@ def killed(code: str, path: Path) -> None:
     assert child.returncode == -signal.SIGKILL
 
 
-def test_killed_before_commit_the_ledger_is_empty_and_usable(path: Path) -> None:
-    killed(
-        """
+DEADLY = """
 class Deadly(sqlite3.Connection):
     def execute(self, sql, *arguments):
         return die() if sql == "COMMIT" else super().execute(sql, *arguments)
 
 module._open = lambda path, mode: sqlite3.connect(path, factory=Deadly, isolation_level=None)
-Ledger(Path(sys.argv[1])).commit(**release)
-""",
-        path,
-    )
+"""
+
+
+@pytest.mark.parametrize("moment", [DEADLY, "module._named = die\n", "os.link = die\n"], ids=["commit", "name", "link"])
+def test_killed_before_the_first_commit_there_is_no_ledger(path: Path, moment: str) -> None:
+    """What is left has another name and is its owner's alone; the ledger can be made as if nothing had been."""
+    killed(f"{moment}Ledger(Path(sys.argv[1])).commit(**release)\n", path)
+    left = list(path.parent.iterdir())
+    assert left
+    assert all(one.name.startswith(".attrpriv-") and one.stat().st_mode & 0o777 == 0o600 for one in left)
     assert Ledger(path).entries() == ()
     entry = Ledger(path).commit(**RELEASE)
     assert Ledger(path).entries() == (entry,)
-    assert files(path) == [path.name]
 
 
 def test_killed_after_commit_the_entry_is_there(path: Path) -> None:
@@ -889,17 +909,19 @@ def test_killed_after_commit_the_entry_is_there(path: Path) -> None:
 def test_a_half_written_commit_is_undone(path: Path, tmp_path: Path) -> None:
     """Copy file and journal while pages of an open transaction are already in the file: what a power failure leaves."""
     running = tmp_path / "running"
+    entry = Ledger(running).commit(**RELEASE)
+    edit(running, "PRAGMA journal_mode = DELETE")
     with closing(sqlite3.connect(running, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 2")
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("CREATE TABLE entries (plan TEXT)")
-        connection.execute("INSERT INTO entries VALUES (?)", ["x" * 1_000_000])
+        connection.execute("UPDATE entries SET plan = ?", ["x" * 1_000_000])
+        connection.execute("UPDATE meta SET value = 'x'")
         shutil.copy(running, path)
         shutil.copy(f"{running}-journal", f"{path}-journal")
     assert path.stat().st_size > 100_000, "pages were written before the commit"
-    assert Ledger(path).entries() == ()
-    entry = Ledger(path).commit(**RELEASE)
     assert Ledger(path).entries() == (entry,)
+    later = Ledger(path).commit(**RELEASE, allowed=lambda history: None)
+    assert Ledger(path).entries() == (entry, later)
 
 
 def test_of_racing_processes_exactly_one_wins(tmp_path: Path) -> None:
