@@ -4,7 +4,7 @@ What must never change: the order. A release is first checked against the ledger
 table is read once, then noise is drawn, then the entry is committed, and only then does the value exist for the caller. A
 failure at any step before the commit leaves nothing behind.
 
-A session is not thread-safe, and must not be used in a forked process.
+Threads that share a session take turns (`turns`). It must not be used in a forked process.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from attrpriv.reading import averages, public_grids, require_other_records, stat
 from attrpriv.record import FAILED, details_of
 from attrpriv.release import Release, noisy_answers, tallied_answers
 from attrpriv.steps import Planner, Queries, Ranked, Steps, read_questions, settle
+from attrpriv.turns import Turn, in_turns
 from attrpriv.view_rows import ViewRows, require_answerable
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 _TRIES = 1000
 
 
+@in_turns
 class Session:
     """`with Session("students.parquet", policy, ledger="students.ledger") as session: ...`"""
 
@@ -69,6 +71,7 @@ class Session:
         self._ledger_place = self._default_ledger() if ledger is None else ledger if is_url(ledger) else Path(ledger)
         self._clock = clock
         self._process = os.getpid()
+        self._turn = Turn()
         self._source: Source | None = None
         self._rows: ViewRows | None = None
 

@@ -21,6 +21,7 @@ PACKAGE = "attrpriv"
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"shown"},
     "shown": set(),
+    "turns": set(),
     "notebook": {"shown"},
     "frames": {"errors"},
     "queries": {"errors"},

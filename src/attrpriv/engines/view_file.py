@@ -1,7 +1,8 @@
 """A view as a Parquet file: streamed by the engine, in a bounded amount of memory.
 
-What must never change: a file appears complete under its name, or not at all; what the engine spilled is removed; an engine
-that belongs to the caller keeps its settings.
+What must never change: a file appears complete under its name, or not at all, and is its owner's alone from the first byte on;
+what the engine spilled is removed, also where the process is told to end; an engine that belongs to the caller keeps its
+settings.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from attrpriv.engines.progress import waited
 from attrpriv.engines.tables import Source, quietly
+from attrpriv.engines.tidy import tidied
 from attrpriv.engines.view import CHANGED
 from attrpriv.errors import DataError, UsageError
 
@@ -63,12 +66,13 @@ def write_view(source: Source, view: Any, out: Path, rows: int, *, low_memory: b
 
 
 def _write(source: Source, view: Any, out: Path, rows: int, low_memory: bool) -> bool:
-    with tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
+    with tidied(), tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
         half = Path(place) / "view.parquet"
+        os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
             if _owned(source):  # DuckDB cannot leave a directory for temporary files once it has used it
                 source.engine.con.execute("SET temp_directory = " + _quoted(place))
-            source.engine.to_parquet(view, half, row_group_size=_group_rows(len(view.columns), low_memory))
+            _copy(source, view, half, _group_rows(len(view.columns), low_memory))
         finally:
             if _owned(source):
                 source.engine.disconnect()
@@ -78,6 +82,12 @@ def _write(source: Source, view: Any, out: Path, rows: int, low_memory: bool) ->
             os.fsync(file.fileno())
         half.replace(out)
     return True
+
+
+def _copy(source: Source, view: Any, half: Path, group_rows: int) -> None:
+    """Into this very file: DuckDB would else write another one, which everybody may read, and give it this name."""
+    options = {"row_group_size": group_rows, "use_tmp_file": False}
+    waited(source.engine, lambda: source.engine.to_parquet(view, half, **options), source.rows)
 
 
 def _group_rows(columns: int, low_memory: bool) -> int:

@@ -40,7 +40,8 @@ def commit(place: Place, number: int) -> object:
 def refused(place: Place, text: str) -> None:
     """It is neither read nor written, and says why in a line that is chained to nothing."""
     uses: list[Callable[[], object]] = [place.ledger.entries, place.ledger.verify, place.ledger.first]
-    for use in [*uses, lambda: commit(place, 9)]:
+    uses.append(lambda: commit(place, 9))
+    for use in uses:
         with pytest.raises(RefusedError, match=text) as caught:
             use()
         assert caught.value.__cause__ is caught.value.__context__ is None
