@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from attrpriv.accounting.belonging import Belonging
 from attrpriv.accounting.chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
@@ -26,7 +27,6 @@ from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
-from attrpriv.framework.places import declared_name, is_url, resolved, table_name
 from attrpriv.ledger_record import LedgerRecord
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of
 from attrpriv.mechanisms.accuracy import Measure
@@ -65,10 +65,8 @@ class Session:
         if policy is None:
             raise UsageError("policy: must be a Policy or the path of a policy file. Got nothing.")
         self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        self._data = data if data is not None else self.policy.data_path()
-        if self._data is None:
-            raise PolicyError("data: must be given in the policy or to Session. Got neither.")
-        self._ledger_place = self._default_ledger() if ledger is None else ledger if is_url(ledger) else Path(ledger)
+        self._belongs = Belonging.of(self.policy, data, ledger)
+        self._data = self._belongs.data
         self._clock = clock
         self._process = os.getpid()
         self._turn = Turn()
@@ -114,7 +112,7 @@ class Session:
         spend: float | None = None,
     ) -> Ranked:
         """The same for every step, with what is computed from the answers."""
-        planner = Planner(mechanism, by, error)
+        planner = Planner(mechanism, by, error, self._belongs.others())
         return self._steps(queries, spend, planner).ranked(planner)
 
     def plan(
@@ -130,7 +128,7 @@ class Session:
 
         On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
         """
-        planner = Planner(mechanism, by, error)
+        planner = Planner(mechanism, by, error, self._belongs.others())
         return self._steps(queries, spend, planner).plan(planner)
 
     def release(
@@ -148,7 +146,7 @@ class Session:
         """
         self._require_same_process()
         self._require_ledger()
-        planner = Planner(mechanism, by, error)
+        planner = Planner(mechanism, by, error, self._belongs.others())
         steps = self._steps(queries, spend, planner, release=True)
         planner = planner.for_parts(steps.questions)
         for problem in steps.problems[:-1]:
@@ -203,7 +201,7 @@ class Session:
         check_out(Path(out), self._data, force=force)
         source = self._opened()  # an engine for this file alone: what it spills goes when it does
         limit_memory(source, low_memory=low_memory)
-        rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time)
+        rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time, self._belongs.named())
         rows.write(Path(out), low_memory=low_memory)
         return plan
 
@@ -211,18 +209,21 @@ class Session:
         """How many rows of each cell the view keeps. Reads no row."""
         n, types = self._public_facts()
         require_columns((), self.policy, types)
-        return plan_view_of(self.policy.problem((Query("count"),), n, types))
+        plan = plan_view_of(self.policy.problem((Query("count"),), n, types))
+        return plan.model_copy(update={"notes": (*plan.notes, *self._belongs.others())})
 
     def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
-        self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, known=self._rows)
+        named = self._belongs.named()
+        self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, named, known=self._rows)
         return self._rows
 
     def _look(self, queries: tuple[Query, ...]) -> Asked:
         """What is asked, against what the ledger holds now."""
-        asked = Asked.of(None if self._ledger_place is None else self._require_ledger(), self.policy, queries)
+        asked = Asked.of(None if self._belongs.place is None else self._require_ledger(), self.policy, queries)
         require_answered(asked.told)
-        if self._ledger_place is not None:
-            require_same_table(self.ledger_name, asked.known.standing, self._declared(), self._public_facts()[0])
+        if self._belongs.place is not None:
+            named = self._belongs.named(asked.known.standing.table)
+            require_same_table(self.ledger_name, asked.known.standing, named, self._public_facts()[0])
         return asked
 
     def _problem(self, asked: Asked, spend: float | None, *, must_say: bool) -> Problem:
@@ -322,7 +323,8 @@ class Session:
     def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
         on = asked.known.standing.joint
         asking = tuple(text for query in plan.queries for text in query.alike)
-        return Candidate(kind, plan.policy_digest, self.policy.stated, self._declared(), plan.n, plan.certificate, on, asking)
+        named = self._belongs.named(asked.known.standing.table)
+        return Candidate(kind, plan.policy_digest, self.policy.stated, named, plan.n, plan.certificate, on, asking)
 
     def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""
@@ -364,25 +366,8 @@ class Session:
             raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
         return n, source.columns
 
-    def _default_ledger(self) -> str | Path | None:
-        return self.policy.ledger_path(self._data if isinstance(self._data, str | Path) else None)
-
     def _require_ledger(self) -> Ledger:
-        if self._ledger_place is None:
-            raise UsageError(
-                'ledger: must be a path when the table is in memory, as in Session(table, policy, ledger="x.ledger").'
-            )
-        return Ledger(self._ledger_place, self._table_name())
-
-    def _table_name(self) -> str | None:
-        """The table's declared name, which names its ledger in a database."""
-        named = self._data if isinstance(self._data, str | Path) else self.policy.data
-        return None if named is None else table_name(resolved(named))
-
-    def _declared(self) -> str | None:
-        """The table that the ledger belongs to; a table in memory is what the policy says it is, or nameless."""
-        named = self._data if isinstance(self._data, str | Path) else self.policy.data_path()
-        return None if named is None else declared_name(named, self._ledger_place)
+        return self._belongs.ledger()
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:

@@ -43,6 +43,8 @@ class Planner:
     mechanism: str = "auto"
     by: Measure = "rmse"
     error: float | None = None
+    notes: tuple[str, ...] = ()
+    """What every plan is to say beside its own."""
 
     def __post_init__(self) -> None:
         if self.mechanism != "auto":
@@ -51,11 +53,18 @@ class Planner:
     def plan(self, problem: Problem, mechanism: str) -> Plan:
         """By the mechanism that fits what the ledger holds."""
         if self.error is None:
-            return plan_problem(problem, mechanism, self.by)
-        return plan_for_error(problem, self.error, mechanism, self.by)
+            return self._noted(plan_problem(problem, mechanism, self.by))
+        return self._noted(plan_for_error(problem, self.error, mechanism, self.by))
 
     def rank(self, problem: Problem) -> Ranking:
         """Every mechanism side by side; with an error, at the least epsilon that reaches it."""
+        ranking = self._ranked(problem)
+        return replace(ranking, plans=tuple(map(self._noted, ranking.plans)))
+
+    def _noted(self, plan: Plan) -> Plan:
+        return plan.model_copy(update={"notes": (*plan.notes, *self.notes)}) if self.notes else plan
+
+    def _ranked(self, problem: Problem) -> Ranking:
         if self.error is None:
             return rank(problem, self.by, self.mechanism)
         found = plan_for_error(problem, self.error, self.mechanism, self.by)

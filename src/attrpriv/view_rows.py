@@ -48,9 +48,13 @@ class ViewRows:
         source: Source,
         ledger: Ledger,
         time: Callable[[], str],
+        table: str | None = None,
         known: ViewRows | None = None,
     ) -> ViewRows:
-        """The rows of the recorded view, or of a new one. `known`: rows whose table was compared with the view before."""
+        """The rows of the recorded view, or of a new one of the table that is called so.
+
+        `known`: rows whose table was compared with the view before.
+        """
         _require_certified(plan)
         cells = _cells(plan, policy)
         public = _public(plan, policy, cells)
@@ -63,7 +67,7 @@ class ViewRows:
                 policy_digest=plan.policy_digest,
                 plan=public,
                 answers=[],
-                details={"certificate": plan.certificate.to_json()},
+                details={"certificate": plan.certificate.to_json(), "table": table},
                 state=drawn.to_json(),
             )
             return cls(plan, policy, source, cells, drawn)

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
+from json.encoder import encode_basestring_ascii
 from typing import Any, Literal
+
+from pydantic_core import from_json
 
 from attrpriv.errors import UsageError
 
@@ -34,7 +37,13 @@ COLUMNS = ("number", "kind", "time", "policy_digest", "plan", "answers", "detail
 Row = tuple[Any, ...]
 _OPTIONAL = ("details", "account")
 _JSON = ("plan", "answers", *_OPTIONAL)
-_COVERED = sorted(set(COLUMNS) - {"digest", "question"})
+# What a digest covers: name, place in a row, type, and whether the value is JSON as it is; in the order of canonical JSON.
+_COVERED = tuple(
+    (name, COLUMNS.index(name), int if name == "number" else str, name in (*_JSON, "number"))
+    for name in sorted(set(COLUMNS) - {"digest", "question"})
+)
+# Made once: making an encoder takes longer than a short text.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 class ChainError(Exception):
@@ -79,7 +88,7 @@ def question_digest(policy_digest: str, n: int, queries: Iterable[str]) -> str:
 
 def canonical_json(value: Any) -> str:
     """The one JSON text of a value: keys sorted, no spaces, ASCII, no NaN (`ValueError`)."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 # Writing.
@@ -133,17 +142,19 @@ def json_value(name: str, value: Any) -> Any:
 
 def digest_of(row: Row) -> str:
     """The digest that belongs to a row, from its columns as they are."""
-    values = dict(zip(COLUMNS, row, strict=True))
-    parts = []
-    for name in _COVERED:
-        value = values[name]
+    if len(row) != len(COLUMNS):
+        raise ChainError
+    return _hashed("{" + ",".join(_parts(row)) + "}")
+
+
+def _parts(row: Row) -> Iterator[str]:
+    for name, place, kind, written in _COVERED:
+        value = row[place]
         if value is None and name in _OPTIONAL:
             continue
-        plain = isinstance(value, int) if name == "number" else isinstance(value, str)
-        if not plain:
+        if not isinstance(value, kind):
             raise ChainError
-        parts.append(f'"{name}":{value if name in _JSON or name == "number" else json.dumps(value)}')
-    return _hashed("{" + ",".join(parts) + "}")
+        yield f'"{name}":{value if written else encode_basestring_ascii(str(value))}'
 
 
 def _hashed(text: str) -> str:
@@ -164,7 +175,7 @@ def require_linked(rows: Sequence[Row]) -> None:
             raise ChainError
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row, read: Callable[[str], Any] = json.loads) -> Entry:
     """The entry that a row holds; `ChainError` if the row is not exactly what `row_of` writes."""
     require_written(row)
     values = dict(zip(COLUMNS, row, strict=True))
@@ -172,16 +183,35 @@ def entry_of(row: Row) -> Entry:
     if values["kind"] not in KINDS:
         raise ChainError
     with suppress(ValueError, RecursionError):
-        entry = Entry(**{name: json.loads(v) if name in _JSON and v is not None else v for name, v in values.items()})
+        entry = Entry(**{name: read(v) if name in _JSON and v is not None else v for name, v in values.items()})
         if entry.question == question:
             return entry
     raise ChainError
 
 
-def require_chain(entries: Iterable[Entry]) -> None:
-    """`ChainError` unless the entries, checked one by one before, are a whole chain from its first one."""
+def checked(row: Row) -> Entry:
+    """The same for a look that keeps nothing but the digest: values are read by another reader, in half the time."""
+    return entry_of(row, _read_fast)
+
+
+def _read_fast(text: str) -> Any:
+    """As `json.loads`; what the fast reader does not take, such as half of a surrogate pair, that one may."""
+    with suppress(ValueError):
+        return from_json(text, cache_strings=False)
+    return json.loads(text)
+
+
+def linked(entries: Iterable[Entry]) -> Iterator[Entry]:
+    """The entries, checked one by one before, as they come; `ChainError` unless they are a whole chain from its first one."""
     previous = NO_PREVIOUS
     for number, entry in enumerate(entries, 1):
         if (entry.number, entry.previous) != (number, previous):
             raise ChainError
         previous = entry.digest
+        yield entry
+
+
+def require_chain(entries: Iterable[Entry]) -> None:
+    """The same, for entries that are at hand."""
+    for _ in linked(entries):
+        pass

@@ -6,13 +6,14 @@ rewritten too, which only a remembered head digest can show.
 
 Not every entry is read for every decision: with ten thousand that would take a second. On opening, the numbers must be
 complete, and the first and the last `WINDOW` entries as written and linked. An older entry is checked when somebody asks for
-it; `entries` asks for all. So an edit further back is found before it can mislead anybody, and by `Ledger.verify` in any case.
+it; `entries` and `digests` ask for all. So an edit further back is found before it can mislead anybody, and by `Ledger.verify`
+in any case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from attrpriv.accounting.chain import (
     NO_PREVIOUS,
@@ -20,13 +21,15 @@ from attrpriv.accounting.chain import (
     ChainError,
     Entry,
     Row,
+    checked,
     entry_of,
-    require_chain,
+    linked,
     require_linked,
     require_written,
 )
 
 WINDOW = 16
+T = TypeVar("T")
 
 
 class Rows(Protocol):
@@ -88,8 +91,16 @@ class History:
 
     def entries(self) -> tuple[Entry, ...]:
         """All of them, checked."""
-        found = () if self._rows is None else tuple(map(entry_of, self._rows.every()))
-        require_chain(found)
+        return self._all(tuple(self._each(entry_of)))
+
+    def digests(self) -> tuple[str, ...]:
+        """The digest of each of them, all checked as `entries` does; but none is kept, which with thousands takes longest."""
+        return self._all(tuple(entry.digest for entry in self._each(checked)))
+
+    def _each(self, read: Callable[[Row], Entry]) -> Iterator[Entry]:
+        return linked(() if self._rows is None else map(read, self._rows.every()))
+
+    def _all(self, found: tuple[T, ...]) -> tuple[T, ...]:
         if len(found) != self._size:
             raise ChainError
         return found

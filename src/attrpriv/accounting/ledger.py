@@ -17,7 +17,7 @@ the chain, or cuts it off, is found out by whoever kept a later digest (`verify`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +127,7 @@ class Ledger:
 
     def verify(self, head: str | None = None) -> Verified:
         """Check every entry; with `head`, a digest that was kept, also that the entry of that digest is still there."""
-        return verified(self.name, self.entries(), head)
+        return verified(self.name, self.look(History.digests), head)
 
     def _intact(self, action: Callable[[], T]) -> T:
         with suppress(ChainError):
@@ -150,20 +150,19 @@ def _answered(history: History, question: str) -> AnsweredError | None:
     return None if entry is None or head is None else AnsweredError(entry, head.digest)
 
 
-def verified(name: str, entries: tuple[Entry, ...], head: str | None = None) -> Verified:
-    """What a whole, checked chain shows; a kept digest that is not in it means that its end was cut off or rewritten."""
-    last = entries[-1].digest if entries else None
+def verified(name: str, digests: Sequence[str], head: str | None = None) -> Verified:
+    """What a whole, checked chain shows, by its digests; a kept one that is not there: the end was cut off or rewritten."""
+    last = digests[-1] if digests else None
     if head is None:
-        return Verified(len(entries), last)
+        return Verified(len(digests), last)
     if len(head) != 64 or not set(head) <= set("0123456789abcdef"):
         raise UsageError("head: must be a whole digest, 64 hexadecimal digits, as a release prints it. Got something else.")
-    kept = next((entry.number for entry in entries if entry.digest == head), None)
-    if kept is None:
+    if head not in digests:
         raise RefusedError(
             f"{name}: must hold the entry of the digest that you kept. Got one without it: its end was cut off "
             "or rewritten. Restore it from a backup; without it nobody knows what was released."
         )
-    return Verified(len(entries), last, kept)
+    return Verified(len(digests), last, digests.index(head) + 1)
 
 
 __all__ = ["AnsweredError", "Entry", "Ledger", "Verified", "canonical_json", "verified"]

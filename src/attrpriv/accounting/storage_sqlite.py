@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from attrpriv.accounting import storage
-from attrpriv.accounting.chain import ChainError
+from attrpriv.accounting.chain import ChainError, Row
 from attrpriv.accounting.schema import STATE_TABLE, AlteredError, NoLedgerError, WrongVersionError, require_file
 from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
@@ -140,6 +140,14 @@ def _read(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
             raise
     with _at_rest(path), closing(_open(path, "frozen")) as connection:
         return look(connection)
+
+
+def first_row(path: Path) -> Row | None:
+    """The first row of somebody else's ledger, if it can be read, without a lock or a trace. It is never in the log alone."""
+    unread = (sqlite3.Error, NoLedgerError, AlteredError, WrongVersionError, _EmptyError, OSError, ValueError)
+    with suppress(*unread), closing(_open(path, "frozen")) as connection:
+        return _rows(connection).at(1)
+    return None
 
 
 @contextmanager

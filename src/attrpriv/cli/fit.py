@@ -282,7 +282,7 @@ def show(written: Fitted) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from attrpriv.cli.render import console
+    from attrpriv.cli.lines import console
     from attrpriv.shown import number
 
     record, stated = written.assumption.fitted, written.assumption

@@ -6,6 +6,7 @@ What must never change: a pipe gets every line whole, so that a program finds it
 from __future__ import annotations
 
 import re
+import sys
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,19 @@ _GAP = 3
 _OPENING = r"(?=(?:[a-z_]+(?:, [a-z_]+)*|for other assumptions): )"
 # What opens a second way, tried where the first one was refused.
 _WAY = r"(?=(?:One after the other|As a quotient of a sum and a count): )"
+
+
+# A pipe has no width of its own; in this one no sentence and no table wraps.
+_PIPE_WIDTH = 10_000
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    # A column may be called `:car:`, so that no word is read as an emoji; and `[red]`, so that every name is escaped.
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
 def hang(shown: Console, markup: str) -> None:

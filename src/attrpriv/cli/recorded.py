@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting.belonging import Belonging
 from attrpriv.accounting.ledger import Verified, verified
-from attrpriv.cli import render
+from attrpriv.cli.lines import console
 from attrpriv.errors import UsageError
-from attrpriv.record import Rechecked, budget, document, read_document
-from attrpriv.record import recheck as prove_again
-from attrpriv.session import Session
+from attrpriv.policy import Policy
+
+if TYPE_CHECKING:
+    from attrpriv.accounting.chain import Entry
+    from attrpriv.record import Rechecked
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The entries, and what was asked about them."""
+    """The entries, and what was asked about them; to be verified alone, they need not be kept."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry, ...] | None
     verified: Verified | None
     rechecked: Rechecked | None
 
@@ -29,17 +31,34 @@ class Recorded:
         if head is not None and not verify:
             raise UsageError("head: is for --verify. Got it without.")
         if path.suffix == ".json" and (verify or recheck):
-            name, entries = f"record {str(path)!r}", read_document(path)
-        else:
-            with Session(policy=path) as session:
-                name, entries = session.ledger_name, session.recorded()
-        shown = verified(name, entries, head) if verify else None
-        return cls(entries, shown, prove_again(name, entries) if recheck else None)
+            from attrpriv.record import read_document
+
+            return cls._checked(f"record {str(path)!r}", read_document(path), verify=verify, head=head, recheck=recheck)
+        ledger = Belonging.of(Policy.load(path)).ledger()
+        if verify and not recheck:
+            return cls(None, ledger.verify(head), None)
+        return cls._checked(ledger.name, ledger.entries(), verify=verify, head=head, recheck=recheck)
+
+    @classmethod
+    def _checked(cls, name: str, entries: tuple[Entry, ...], *, verify: bool, head: str | None, recheck: bool) -> Self:
+        shown = verified(name, [entry.digest for entry in entries], head) if verify else None
+        if not recheck:
+            return cls(entries, shown, None)
+        from attrpriv.record import recheck as prove_again
+
+        return cls(entries, shown, prove_again(name, entries))
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return self.verified.entries if self.verified is not None else len(self.entries or ())
 
     def to_json(self) -> dict[str, Any]:
         if self.verified is None and self.rechecked is None:
-            return document(self.entries)
-        told: dict[str, Any] = {"schema_version": 1, "entries": len(self.entries)}
+            from attrpriv.record import document
+
+            return document(self.entries or ())
+        told: dict[str, Any] = {"schema_version": 1, "entries": self.count}
         if self.verified is not None:
             told["verified"] = self.verified.to_json()
         return told if self.rechecked is None else {**told, "rechecked": self.rechecked.to_json()}
@@ -47,10 +66,13 @@ class Recorded:
 
 def show(found: Recorded) -> None:
     if found.verified is None and found.rechecked is None:
-        render.show_ledger(found.entries, budget(found.entries))
+        from attrpriv.cli import render
+        from attrpriv.record import budget
+
+        render.show_ledger(found.entries or (), budget(found.entries or ()))
         return
-    shown = render.console()
-    count = f"{len(found.entries):,} entr{'y' if len(found.entries) == 1 else 'ies'}"
+    shown = console()
+    count = f"{found.count:,} entr{'y' if found.count == 1 else 'ies'}"
     if found.verified is not None:
         shown.print(f"[green]ok[/green] {count}, each as it was written and linked to the one before.")
         for line in _end(found.verified):

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from attrpriv.cli.lines import bar, complaint, fit, hang
+from attrpriv.accounting.belonging import ANOTHER
+from attrpriv.cli.lines import bar, complaint, console, fit, hang
 from attrpriv.derived_plan import computed_line, plans_of
 from attrpriv.engines.progress import watched
 from attrpriv.mechanisms.accuracy import Measure
@@ -31,6 +31,8 @@ from attrpriv.shown import number, printable
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from attrpriv.accounting.ledger import Entry
     from attrpriv.cli.checks import Check
     from attrpriv.cli.explain import Explanation
@@ -39,16 +41,6 @@ if TYPE_CHECKING:
     from attrpriv.mechanisms.view import ViewPlan
     from attrpriv.release import Release
     from attrpriv.steps import Ranked
-
-# A pipe has no width of its own; in this one no sentence and no table wraps.
-_PIPE_WIDTH = 10_000
-
-
-def console(*, stderr: bool = False) -> Console:
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    # A column may be called `:car:`, so that no word is read as an emoji; and `[red]`, so that every name is escaped.
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
 def complain(message: str, *, told: bool = False) -> None:
@@ -172,8 +164,8 @@ def show_release(released: Release) -> None:
         if plan.guarantee.statement not in said:
             hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
         _notes(shown, tuple(line for line in (*plan.certificate.assumes, *plan.remarks) if line not in said))
-        warn(shown, plan.warnings)
-        said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks}
+        warn(shown, [line for line in plan.warnings if line not in said])
+        said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks, *plan.warnings}
     for line in released.whereabouts:
         shown.print(escape(line))
 
@@ -215,6 +207,7 @@ def show_view(plan: ViewPlan, out: Path) -> None:
     shown.print()
     hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     _notes(shown, plan.certificate.assumes)
+    warn(shown, [note for note in plan.notes if note.startswith(ANOTHER)])
 
 
 def show_explanation(told: Explanation) -> None:

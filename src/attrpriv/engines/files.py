@@ -11,7 +11,6 @@ What must never change:
 
 from __future__ import annotations
 
-import glob
 import json
 import os
 import shlex
@@ -31,6 +30,7 @@ from attrpriv.engines.tables import (
     source_of,
 )
 from attrpriv.errors import DataError
+from attrpriv.framework.places import WILD, files_of, is_pattern
 
 # What DuckDB may not guess: rows it could skip, lines it could take for comments, a quote it has not met in its sample.
 _CSV_FIXED: Mapping[str, Any] = MappingProxyType(
@@ -49,7 +49,6 @@ _CSV_FIXED: Mapping[str, Any] = MappingProxyType(
 _BOOLEAN = frozenset({"true", "false", "none"})
 _SAMPLE = 20_480
 _SUFFIXES = (".parquet", ".csv", ".csv.gz")
-_WILD = "*?["
 # What may stand between the fields of a CSV file.
 _MARKS = frozenset(",;|\t")
 
@@ -66,22 +65,12 @@ def open_path(path: Path, shown: str) -> Source:
         raise DataError(f"data: it must be one file. Got {shown}, which is a directory. Name a file in it, or a pattern.")
     if not path.name.lower().endswith(_SUFFIXES):
         raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {shown}. Convert the file.")
-    paths = [path]
-    if not os.path.isfile(path):  # os.path, unlike Path, answers False to a name that no file system would take
-        paths = _matches(path)
-        if not paths:
-            pattern = any(letter in str(path) for letter in _WILD)
-            raise DataError(f"data: {'a file of this pattern' if pattern else 'the file'} must exist. Got {shown}.")
+    paths = files_of(path)
+    if not paths:
+        raise DataError(f"data: {'a file of this pattern' if is_pattern(path) else 'the file'} must exist. Got {shown}.")
     return (
         _open_parquet(paths, path.name, shown) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, shown)
     )
-
-
-def _matches(pattern: Path) -> list[Path]:
-    """The files of a pattern, in the order of their names; none for a path that has no wildcard."""
-    if not any(letter in str(pattern) for letter in _WILD) or "\0" in str(pattern):
-        return []
-    return [Path(found) for found in sorted(glob.glob(str(pattern), recursive=True)) if os.path.isfile(found)]
 
 
 def _open_parquet(paths: Sequence[Path], name: str, shown: str) -> Source:
@@ -177,7 +166,7 @@ def _csv_head(engine: Any, path: Path) -> tuple[str, list[str]]:
 
 def _literal(path: Path) -> str:
     """The path with the characters of a glob made literal: DuckDB would read `a1.csv` where `a[1].csv` is named."""
-    return "".join(f"[{letter}]" if letter in _WILD else letter for letter in os.path.abspath(path))
+    return "".join(f"[{letter}]" if letter in WILD else letter for letter in os.path.abspath(path))
 
 
 def _numbered_parquet(engine: Any, literal: Sequence[str], table: Any, name: str) -> Any:

@@ -10,11 +10,14 @@ quotes a URL.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+WILD = "*?["
 _SECRETS = ("password", "passfile", "sslpassword", "sslkey")
 
 
@@ -49,11 +52,48 @@ def is_remote(place: str | Path) -> bool:
     return is_url(place) or (isinstance(place, str) and place.startswith("spark:"))
 
 
+def is_pattern(place: str | Path) -> bool:
+    """Whether this means all files that match it. A path that exists is a path, whatever characters it has.
+
+    >>> is_pattern("visits-*.parquet"), is_pattern("visits.parquet"), is_pattern("spark:school.visits")
+    (True, False, False)
+    """
+    wild = any(letter in str(place) for letter in WILD)
+    return wild and not is_remote(place) and not os.path.isfile(place)
+
+
+def files_of(place: str | Path) -> tuple[Path, ...]:
+    """The files of a table, in the order of their names; none where there are none."""
+    if not is_pattern(place):  # os.path, unlike Path, answers False to a name that no file system would take
+        return (Path(place),) if not is_remote(place) and os.path.isfile(place) else ()
+    if "\0" in str(place):
+        return ()
+    return tuple(Path(found) for found in sorted(glob.glob(str(place), recursive=True)) if os.path.isfile(found))
+
+
+def identities(place: str | Path) -> frozenset[object]:
+    """What the files of a table are, whatever they are called: device and inode; a file that is not there is its path."""
+    return frozenset(map(_identity, files_of(place) or (place,)))
+
+
+def _identity(path: str | Path) -> object:
+    with suppress(OSError, ValueError):
+        found = os.stat(path)
+        if found.st_ino:  # some file systems number no file
+            return found.st_dev, found.st_ino
+    return os.path.realpath(path)
+
+
 def resolved(place: str | Path) -> str | Path:
-    """The file that a link leads to, so that a table has one ledger under all its names; other places as they are."""
-    if is_remote(place) or os.path.realpath(place) == os.path.abspath(place):
+    """The file that a link leads to, or that a pattern alone matches, so that a table has one ledger under all its names.
+
+    Other places are as they are.
+    """
+    if is_remote(place):
         return place
-    return Path(os.path.realpath(place))
+    found = files_of(place)
+    one = found[0] if len(found) == 1 else place
+    return one if os.path.realpath(one) == os.path.abspath(one) else Path(os.path.realpath(one))
 
 
 def table_name(place: str | Path) -> str:
@@ -73,16 +113,16 @@ def table_name(place: str | Path) -> str:
 def declared_name(place: str | Path, ledger: str | Path | None = None) -> str:
     """The table as its ledger knows it: a file's path from the ledger's folder on; elsewhere the whole place, without any user.
 
-    Two files of one name in different folders are two tables; a link is the file that it leads to. Of a ledger in a database a
-    file has its name alone.
+    Two files of one name in different folders are two tables; a link is the file that it leads to, and so is a pattern of one
+    file. Of a ledger in a database a file has its name alone.
 
     >>> declared_name("a/2024/visits.csv", "a/x.ledger"), declared_name("postgresql://ann@db/school?table=students")
     ('2024/visits.csv', 'postgresql://db/school?table=students')
     """
     if not is_remote(place):
         if ledger is None or is_url(ledger):
-            return Path(os.path.realpath(place)).name
-        return Path(os.path.relpath(os.path.realpath(place), Path(os.path.realpath(ledger)).parent)).as_posix()
+            return Path(os.path.realpath(resolved(place))).name
+        return Path(os.path.relpath(os.path.realpath(resolved(place)), Path(os.path.realpath(ledger)).parent)).as_posix()
     scheme, found, rest = str(place).partition("://")
     return str(place) if not found else f"{scheme}://{rest.rpartition('@')[2]}"
 
@@ -98,6 +138,12 @@ def ledger_beside(place: str | Path, folder: Path | None = None) -> Path:
     name = (table_name(place) if is_remote(place) else _of_files(Path(place))) or "table"
     beside = Path() if is_remote(place) else Path(place).parent
     return ((beside if folder is None else folder) / re.sub(r"[*?\[\]/\\\0]", "_", name)).with_suffix(".ledger")
+
+
+def default_ledger(place: str | Path, folder: Path | None = None) -> Path:
+    """The same by the file that a link or a pattern leads to; where there is a ledger of the pattern as written, that one."""
+    written = ledger_beside(place, folder)
+    return written if is_pattern(place) and os.path.lexists(written) else ledger_beside(resolved(place), folder)
 
 
 def _of_files(path: Path) -> str:

@@ -49,6 +49,9 @@ from attrpriv.queries.query import Query
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# How notes begin that an approver must not miss.
+_WARNING = ("fragile:", "another ledger:")
+
 
 class Plan(FrozenModel):
     """A proved way to answer some queries together."""
@@ -103,7 +106,7 @@ class Plan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
-        told = (*(note for note in self.notes if note.startswith("fragile:")), *worthless(self))
+        told = (*(note for note in self.notes if note.startswith(_WARNING)), *worthless(self))
         line = fragile(self.epsilon, self.model_error, self.certificate.evidence.room)
         return told if line is None or line in told else (line, *told)
 

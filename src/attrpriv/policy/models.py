@@ -21,7 +21,7 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside, resolved
+from attrpriv.framework.places import default_ledger, has_password, is_remote, is_url
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
 from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
 from attrpriv.framework.requirements import shown
@@ -228,7 +228,7 @@ class Policy(FrozenModel):
             return self.ledger if is_url(self.ledger) else self._beside(self.ledger)
         folder = None if self._origin is None else self._origin.parent
         named = self.data_path() if table is None and folder is not None else table
-        return None if named is None else ledger_beside(resolved(named), folder)
+        return None if named is None else default_ledger(named, folder)
 
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path

@@ -630,9 +630,52 @@ def test_an_empty_ledger_verifies_unless_a_digest_was_kept(path: Path) -> None:
 def test_a_changed_entry_is_found(path: Path, statement: str) -> None:
     Ledger(path).commit(**ASKED)
     edit(path, statement)
-    for use in (Ledger(path).entries, lambda: Ledger(path).refuse("release"), lambda: Ledger(path).commit(**RELEASE)):
+    uses: list[Callable[[], object]] = [Ledger(path).entries, Ledger(path).verify, lambda: Ledger(path).refuse("release")]
+    uses.append(lambda: Ledger(path).commit(**RELEASE))
+    for use in uses:
         with fails(RefusedError, "must be as attrpriv wrote it. Got one that was changed or damaged."):
             use()
+
+
+def forged(path: Path, column: str, value: object) -> None:
+    """Change a column of the only entry, and its digest with it: what only its JSON can show."""
+    edit(path, f"UPDATE entries SET {column} = '{value}'")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        (row,) = connection.execute(f"SELECT {', '.join(chain.COLUMNS)} FROM entries").fetchall()
+        connection.execute("UPDATE entries SET digest = ?", [chain.digest_of(row)])
+
+
+@pytest.mark.parametrize("value", ["", "no json", "[1,]", "{}{}", "01", "[" * 100_000, "\t\v1", '"\x01"', "[1e]", "nan"])
+def test_what_is_no_json_is_found_whatever_its_digest(path: Path, value: str) -> None:
+    Ledger(path).commit(**ASKED)
+    forged(path, "answers", value)
+    for use in (Ledger(path).entries, lambda: Ledger(path).verify().entries):
+        with fails(RefusedError, "must be as attrpriv wrote it"):
+            use()
+
+
+def test_a_question_that_does_not_follow_is_found_whatever_its_digest(path: Path) -> None:
+    Ledger(path).commit(**ASKED)
+    forged(path, "plan", '[{"n":401,"query":"avg(weight)"}]')
+    for use in (Ledger(path).entries, lambda: Ledger(path).verify().entries):
+        with fails(RefusedError, "must be as attrpriv wrote it"):
+            use()
+
+
+@settings(deadline=None)
+@given(JSON | st.just({"n": 1e300, "a": -0.0, "b": 5e-324, "c": 10**30}), st.integers(0, 10**9))
+def test_the_fast_reader_reads_no_more_than_the_other(value: Any, place: int) -> None:
+    """Texts that are JSON, and texts with one letter changed: the same value from both, or none from both."""
+    text = canonical_json(value)
+    for one in (text, text[: place % (len(text) + 1)] + '"]},\\1eE.-'[place % 10] + text[place % (len(text) + 1) + 1 :]):
+        assert outcome(chain._read_fast, one) == outcome(json.loads, one)
+
+
+def outcome(read: Callable[[str], Any], text: str) -> str:
+    try:
+        return repr(read(text))
+    except (ValueError, RecursionError):
+        return "no json"
 
 
 def test_a_whole_chain_is_read_and_a_cut_one_refused(path: Path) -> None:
