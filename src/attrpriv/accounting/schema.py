@@ -94,7 +94,8 @@ def _file() -> list[tuple[Any, ...]]:
         return sorted(connection.execute(_MASTER).fetchall(), key=repr)
 
 
-# PostgreSQL keeps no text. Everything in the schema, and everything that hangs on its tables, is listed as lines.
+# PostgreSQL keeps no text. Everything in the schema, and everything that hangs on its tables, is listed as lines. Its default
+# collation is number 100 in every version, and 0 is that of a column that needs none.
 
 _LISTED = """
 WITH place AS (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = ?),
@@ -102,7 +103,7 @@ held AS (SELECT c.* FROM pg_catalog.pg_class AS c JOIN place ON c.relnamespace =
 SELECT 'relation', relname::text, pg_catalog.concat_ws(' ', relkind, relpersistence, relrowsecurity) FROM held
 UNION ALL SELECT 'column', relname || '.' || attname, pg_catalog.concat_ws(' ',
     pg_catalog.format_type(atttypid, atttypmod), attnotnull, atthasdef, attgenerated <> '', attidentity <> '',
-    attcollation IN (0, 'pg_catalog.default'::pg_catalog.regcollation))
+    attcollation IN (0, 100))
     FROM pg_catalog.pg_attribute JOIN held ON attrelid = held.oid WHERE relkind = 'r' AND attnum > 0 AND NOT attisdropped
 UNION ALL SELECT 'index', relname::text, pg_catalog.concat_ws(' ', indkey, indisunique, indisvalid, indpred IS NULL,
     indexprs IS NULL) FROM pg_catalog.pg_index JOIN held ON indexrelid = held.oid

@@ -40,6 +40,19 @@ def test_an_empty_ledger(here: Path) -> None:
     assert Said("ledger", "students.yaml", "--verify", "--head", "ab" * 32).code == 3
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_an_emptied_ledger_is_an_error_with_a_way_out(here: Path, size: int) -> None:
+    """What a copy leaves that failed."""
+    assert Said("release", "students.yaml").code == 0
+    (here / "students.ledger").write_bytes(bytes(size))
+    for command in (["ledger"], ["ledger", "--verify"], ["release"], ["plan"], ["check"]):
+        said = Said(command[0], "students.yaml", *command[1:])
+        assert (said.code, "Got an empty file" in said.err, "Restore it from a backup" in said.err) == (3, True, True), command
+    assert (here / "students.ledger").stat().st_size == size
+    (here / "students.ledger").unlink()
+    assert Said("release", "students.yaml").code == 0
+
+
 def test_verify_says_what_it_cannot_tell(here: Path) -> None:
     head = Said("release", "students.yaml", "--json").json["ledger"]["head"]
     said = Said("ledger", "students.yaml", "--verify")

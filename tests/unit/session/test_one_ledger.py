@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 import attrpriv as ap
-from attrpriv.errors import UsageError
+from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework.places import declared_name, resolved, table_name
 from tests.unit.session.sequences import made, people
 
@@ -72,3 +74,20 @@ def test_a_table_in_memory_has_no_name(table: Path) -> None:
     with ap.Session(people(), path) as session, pytest.raises(UsageError, match=r"^ledger: must be a path when the table"):
         session.release("avg(weight)", "gaussian", spend=0.5)
     assert not list(table.parent.glob("*.ledger"))
+
+
+@pytest.mark.parametrize(
+    "trigger",
+    [
+        "BEFORE INSERT ON entries BEGIN SELECT raise(ignore); END",
+        "AFTER INSERT ON entries BEGIN DELETE FROM entries WHERE number = NEW.number; END",
+    ],
+)
+def test_what_the_ledger_would_not_keep_is_not_shown(table: Path, trigger: str) -> None:
+    with ap.Session(table, made("release")) as session:
+        session.release("avg(weight)", "gaussian", spend=0.2)
+        with closing(sqlite3.connect(table.parent / "people.ledger")) as connection, connection:
+            connection.execute(f"CREATE TRIGGER dropped {trigger}")
+        for _ in range(2):
+            with pytest.raises(RefusedError, match="must hold the tables that attrpriv made, and nothing else"):
+                session.release("avg(height)", "gaussian", spend=0.2)
