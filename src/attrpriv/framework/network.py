@@ -2,13 +2,14 @@
 
     P(x) = product over columns of table[x_column | its parents]
 
-Read from BIF files through pyagrum (extra `networks`), or stated in Python. What must never change: a network that exists has
-no cycle (parents come before children), and every row of every table is a law.
+Read from BIF files, taken from pyagrum (extra `networks`), or stated in Python. What must never change: a network that exists
+has no cycle (parents come before children), and every row of every table is a law.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 # How far a row of decimal fractions may be from summing to one; at tolerance 0 it is then divided by its sum.
 _SUM_SLACK = 1e-5
+_MOST_BYTES = 16 << 20
+_COUNTED = 1_000_000_000
 
 
 class Node(FrozenModel):
@@ -63,6 +66,8 @@ class Network(FrozenModel):
             unknown = [parent for parent in node.parents if parent not in seen]
             if unknown:
                 raise ValueError(f"{name}: parents must come before their children. Got {unknown[0]}.")
+            if any(len(set(names)) != len(names) for names in (node.states, node.parents)):
+                raise ValueError(f"{name}: its states and its parents must be different from one another.")
             _require_table(name, node, math.prod(seen[parent] for parent in node.parents))
             seen[name] = len(node.states)
         return self
@@ -78,7 +83,8 @@ class Network(FrozenModel):
 
 def _require_table(name: str, node: Node, rows: int) -> None:
     if len(node.table) != rows or any(len(row) != len(node.states) for row in node.table):
-        raise ValueError(f"{name}: its table needs {rows} row(s) of {len(node.states)} probabilities.")
+        many = str(rows) if rows < _COUNTED else "too many"  # Python does not write out thousands of digits
+        raise ValueError(f"{name}: its table needs {many} row(s) of {len(node.states)} probabilities.")
     for row in node.table:
         if any(not 0 <= p <= 1 for p in row):
             raise ValueError(f"{name}: probabilities must be between 0 and 1. Got {list(row)}.")
@@ -102,12 +108,29 @@ def read_network(source: object) -> object:
 
 
 def _load(path: Path) -> Network:
-    if not path.is_file():
-        raise PolicyError(f"network: must be the path of a BIF file. Got {str(path)!r}, which is not there.")
-    found = read_bif(path.read_text(encoding="utf-8", errors="replace"), path.name)
+    text, problem = _content(path)
+    if problem is not None:
+        raise PolicyError(f"network: must be the path of a BIF file. Got {shown(str(path), 200)}, which {problem}.")
+    found = read_bif(text, shown(path.name, 200)[1:-1])
     return Network(
         nodes={name: Node(states=states, parents=parents, table=table) for name, (states, parents, table) in found.items()}
     )
+
+
+def _content(path: Path) -> tuple[str, str | None]:
+    """The text, or what is wrong with the file in fixed words."""
+    if not os.path.isfile(path):  # os.path, unlike Path, answers False to a name that no file system would take
+        return "", "is not there"
+    try:
+        with open(path, "rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            return "", f"is larger than {_MOST_BYTES >> 20} MiB"
+        return content.decode("utf-8-sig"), None
+    except UnicodeDecodeError:
+        return "", "is not in UTF-8"
+    except OSError:
+        return "", "cannot be read"
 
 
 def _node(net: Any, k: int, place: Mapping[str, int]) -> Node:

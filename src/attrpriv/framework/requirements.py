@@ -63,7 +63,7 @@ def _advice(kind: str, value: object) -> str:
     return ""
 
 
-def shown(value: object) -> str:
+def shown(value: object, most: int = 80) -> str:
     """A stated value, short enough to be quoted; of an object, which may be a table, its type alone."""
     if value is None:
         return "nothing"
@@ -73,7 +73,7 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # of thousands of digits, which Python does not write out
         return "a number of thousands of digits"
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text) <= most else text[: most - 3] + "..."
 
 
 def _plain(value: object) -> bool:

@@ -211,7 +211,7 @@ def test_a_file_says_what_is_written_in_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("nonsense {", "must be a network without cycles in BIF. Got ward.bif, which cannot be read: expected network"),
+        ("nonsense {", "must be a network without cycles in BIF. Got ward.bif, which cannot be read: line 1: expected network"),
         (
             BIF.replace("(smoker) { default 0.3 0.7; }", "(smoker | ward) { (a) 0.3 0.7; (b) 0.3 0.7; (c) 0.3 0.7; }"),
             "without cycles",
@@ -297,8 +297,8 @@ def test_a_file_is_read_digit_by_digit(tmp_path: Path) -> None:
         ("(high) 0.5, 0.5;", "(tiny) 0.5, 0.5;", "a row for tiny, which its parents do not have"),
         ("tall | income", "tall | wealth", "a parent that is not declared"),
         ("probability ( income ) { table", "probability ( income | tall ) { table", "write a row for each combination"),
-        ("table 0.25, 0.75;", "table 0.25, 0.75", "got the end"),
-        ("table 0.25, 0.75;", "table 0.25, often;", "could not convert"),
+        ("table 0.25, 0.75;", "table 0.25, 0.75", "line 7: expected ;, got something else"),
+        ("table 0.25, 0.75;", "table 0.25, often;", "line 7: expected 2 numbers"),
         ("variable tall", "variable income", "declared twice"),
         ("network", "graph", "expected network or variable or probability"),
     ],
