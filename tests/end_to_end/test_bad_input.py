@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from attrpriv.errors import UsageError
+from attrpriv.session import Session
 from tests.end_to_end.material import Said, assume, contents, policy, school, students, write_policy, write_table
 
 TOLERANCE = {"mean": 0.01, "sd": 0.02, "slope": 0.05}
@@ -51,6 +53,12 @@ def floats(**values: list[float | None]) -> pa.Table:
     return pa.table({"weight": [150.0, 160.0, 170.0], "income": [1.0, 2.0, 3.0], **values})
 
 
+def network(name: str = "s.bif") -> dict[str, Any]:
+    """Counts under the network of this file."""
+    return {"kind": "counts", "sensitive": "gender", "network": name, "tolerance": 0}
+
+
+UNUSABLE = "must be a path of at most 4,000 bytes, 240 in each of its parts, without NUL. Got "
 LONG_CSV = "weight,income\n" + "150,60000\n" * 30_000
 
 
@@ -200,6 +208,26 @@ BAD: dict[str, Bad] = {
     "no query": Bad(policy(release=[]), ("query: there must be one", "Got none."), ("plan", "release")),
     "unknown statistic": Bad(policy(), ("query: must be avg(column)", "Got 'MODE(weight)'"), more=("mode(weight)",)),
     "no such version": Bad(policy(attrpriv=2), ("attrpriv: ", "Got 2.")),
+    "NUL in the table's path": Bad(policy(data="a\0b.csv"), ("data: " + UNUSABLE, "a\\x00b.csv'.")),
+    "NUL in the ledger's path": Bad(policy(ledger="a\0b"), ("ledger: " + UNUSABLE, "a\\x00b'.")),
+    "NUL in the network's path": Bad(
+        policy(assume=network(name="a\0b")), ("network: must be the path of a BIF file. Got 'a\\x00b',",)
+    ),
+    "NUL in the assumption's path": Bad(policy(assume={"file": "a\0b"}), ("a\\x00b: must be a text file",)),
+    "long path of the table": Bad(policy(data="a" * 5_000, rows=400), ("data: " + UNUSABLE, "aaa....")),
+    "long name of the table": Bad(policy(data="a" * 250 + ".csv", rows=400), ("data: " + UNUSABLE, "aaa....")),
+    "deep path of the table": Bad(policy(data="a/" * 2_500 + "x.csv", rows=400), ("data: " + UNUSABLE, "a/a/....")),
+    "long name in a cluster": Bad(policy(data="spark:" + "a" * 5_000, rows=400), ("data: must be a path of at most",)),
+    "long path of the ledger": Bad(policy(ledger="a" * 5_000), ("ledger: " + UNUSABLE, "aaa....")),
+    "long path of the network": Bad(
+        policy(assume=network(name="a" * 5_000)), ("network: must be the path of a BIF file. Got 'aaa",)
+    ),
+    "long path of the assumption": Bad(policy(assume={"file": "a" * 5_000}), ("must be a text file of at most 4 MiB.",)),
+    "no variable in a network": Bad(
+        policy(assume=network()),
+        ("network: must be a network without cycles in BIF. Got s.bif", "line 1: expected a name"),
+        arrange=raw(b"probability ( ) { table 1; }", "s.bif"),
+    ),
     "column in no assumption": Bad(
         policy(assume=assume(sd={"income": 1}, correlation={}), release=["avg(weight)"]),
         ("assume: weight must have a standard deviation", "Got none."),
@@ -226,6 +254,14 @@ def test_bad_input(name: str, command: str, here: Path) -> None:
     for part in bad.says:
         assert part in said.complaint
     assert contents(here) == before
+
+
+def test_a_path_in_python_is_held_to_the_same(here: Path) -> None:
+    for place in ("a\0b.csv", Path("a\0b.csv"), "a" * 5_000, "\ud800.csv"):
+        with pytest.raises(UsageError, match=r"^data: must be a path of at most 4,000 bytes"):
+            Session(place, "students.yaml")
+        with pytest.raises(UsageError, match=r"^ledger: must be a path of at most 4,000 bytes"):
+            Session("students.parquet", "students.yaml", ledger=place).plan("avg(weight)")
 
 
 @pytest.mark.parametrize("name", ["negative epsilon", "unknown column", "bomb", "missing value", "ledger in no directory"])

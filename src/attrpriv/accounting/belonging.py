@@ -27,6 +27,7 @@ from attrpriv.framework.places import (
     ledger_beside,
     resolved,
     table_name,
+    usable,
 )
 from attrpriv.policy.models import Policy
 
@@ -44,7 +45,7 @@ class Belonging:
     @classmethod
     def of(cls, policy: Policy, data: object = None, ledger: str | Path | None = None) -> Belonging:
         """By default the policy's own table, and the ledger that is named after the table."""
-        table = data if data is not None else policy.data_path()
+        table = usable("data", data if data is not None else policy.data_path())
         if table is None:
             raise PolicyError("data: must be given in the policy or to Session. Got neither.")
         if ledger is None:

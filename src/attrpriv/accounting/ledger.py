@@ -28,6 +28,7 @@ from attrpriv.accounting.chain import ChainError, Entry, Kind, canonical_json
 from attrpriv.accounting.history import History, Rows
 from attrpriv.accounting.rules import Accountant, one_release_or_one_view
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.framework.places import usable
 
 T = TypeVar("T")
 
@@ -57,7 +58,7 @@ class Ledger:
     """The ledger at a path, or at a PostgreSQL URL. Constructing it touches nothing; one that does not exist is empty."""
 
     def __init__(self, place: str | Path, table: str | None = None) -> None:
-        self.place = place
+        self.place = usable("ledger", place)
         self._storage = storage.storage_at(place, table)
 
     @property

@@ -11,7 +11,7 @@ from typing import Any
 from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside
+from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside, usable
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.queries.query import quoted
 
@@ -43,7 +43,7 @@ def write_starter(
     if is_url(data) and has_password(data):
         raise UsageError("data: a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
     source = open_table(data if is_remote(data) else Path(data))
-    path = ledger_beside(data).with_suffix(".yaml") if out is None else out
+    path = usable("out", ledger_beside(data).with_suffix(".yaml") if out is None else out)
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar
 from attrpriv.engines.progress import waited
 from attrpriv.errors import DataError
 from attrpriv.framework.places import is_remote
+from attrpriv.framework.requirements import shown
 
 ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "date", "other"]
 # Columns that cannot be added up, and what they are called.
@@ -134,7 +135,7 @@ def open_table(data: object) -> Source:
     if isinstance(data, str) and is_remote(data):
         return open_remote(data)
     if isinstance(data, (str, os.PathLike)):
-        return open_path(Path(data), repr(str(data)))
+        return open_path(Path(data), shown(str(data), 200))
     for base in type(data).__mro__:
         opener = _OPENERS.get((base.__module__.partition(".")[0], base.__name__))
         if opener is not None:

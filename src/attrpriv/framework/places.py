@@ -15,8 +15,15 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
+from attrpriv.errors import UsageError
+from attrpriv.framework.requirements import shown
+
+T = TypeVar("T")
+# What file systems take, less the endings of a ledger and of the journal beside it.
+_LONGEST, _LONGEST_PART = 4_000, 240
 WILD = "*?["
 _SECRETS = ("password", "passfile", "sslpassword", "sslkey")
 
@@ -82,6 +89,26 @@ def _identity(path: str | Path) -> object:
         if found.st_ino:  # some file systems number no file
             return found.st_dev, found.st_ino
     return os.path.realpath(path)
+
+
+def usable(key: str, place: T) -> T:
+    """The place as it is, if a file or a table can be there; what is no place, such as a table in memory, as it is.
+
+    >>> usable("data", "students.csv")
+    'students.csv'
+    """
+    if not isinstance(place, str | Path):
+        return place
+    parts = [table_name(place)] if is_remote(place) else str(place).split(os.sep)
+    try:
+        longest = max(len(part.encode("utf-8", "surrogateescape")) for part in parts)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        longest = _LONGEST
+    if longest > _LONGEST_PART or len(str(place)) > _LONGEST or "\0" in str(place):
+        # A URL is never quoted.
+        got = "" if is_remote(place) else f" Got {shown(str(place), 200)}."
+        raise UsageError(f"{key}: must be a path of at most 4,000 bytes, 240 in each of its parts, without NUL.{got}")
+    return place
 
 
 def resolved(place: str | Path) -> str | Path:

@@ -21,7 +21,7 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.places import default_ledger, has_password, is_remote, is_url
+from attrpriv.framework.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
 from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
 from attrpriv.framework.requirements import shown
@@ -215,8 +215,8 @@ class Policy(FrozenModel):
     def data_path(self) -> str | Path | None:
         """Where the table is: relative paths start at the policy file."""
         if self.data is None or is_remote(self.data):
-            return self.data
-        return self._beside(self.data)
+            return usable("data", self.data)
+        return usable("data", self._beside(self.data))
 
     def ledger_path(self, table: str | Path | None = None) -> str | Path | None:
         """Where the ledger is: as the policy says (a database by its URL), else beside the policy file, or the table.
@@ -225,10 +225,10 @@ class Policy(FrozenModel):
         None where nobody says which table that is.
         """
         if self.ledger is not None:
-            return self.ledger if is_url(self.ledger) else self._beside(self.ledger)
+            return usable("ledger", self.ledger if is_url(self.ledger) else self._beside(self.ledger))
         folder = None if self._origin is None else self._origin.parent
         named = self.data_path() if table is None and folder is not None else table
-        return None if named is None else default_ledger(named, folder)
+        return None if named is None else usable("ledger", default_ledger(named, folder))
 
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path
