@@ -15,6 +15,8 @@ import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +24,7 @@ from typing import Any
 from attrpriv.engines.tables import (
     UNREADABLE_CSV,
     UNREADABLE_PARQUET,
+    ColumnType,
     Source,
     check_names,
     new_duckdb,
@@ -51,6 +54,19 @@ _SAMPLE = 20_480
 _SUFFIXES = (".parquet", ".csv", ".csv.gz")
 # What may stand between the fields of a CSV file.
 _MARKS = frozenset(",;|\t")
+# By Arrow's type and the one that is stored: what DuckDB, too, reads a column of a Parquet file as. Of any other it is asked.
+_PLAIN: Mapping[tuple[str, str], ColumnType] = MappingProxyType(
+    {
+        ("bool", "NONE"): "boolean",
+        **{(f"{sign}int{bits}", how): "integer" for sign in ("", "u") for bits in (8, 16, 32, 64) for how in ("NONE", "INT")},
+        ("float", "NONE"): "float",
+        ("double", "NONE"): "float",
+        ("decimal128", "DECIMAL"): "decimal",
+        ("string", "STRING"): "text",
+        ("large_string", "STRING"): "text",
+        ("date32[day]", "DATE"): "date",
+    }
+)
 
 
 NO_HEADER = (
@@ -77,23 +93,49 @@ def _open_parquet(paths: Sequence[Path], name: str, shown: str) -> Source:
     footers = quietly(lambda: [_parquet_footer(path) for path in paths])
     if footers is None:
         raise DataError(UNREADABLE_PARQUET.format(shown=shown))
-    check_names([column for column, _ in footers[0][0]])
-    _require_same([schema for schema, _ in footers], shown)
-    engine = new_duckdb()
+    check_names([column for column, _ in footers[0].types])
+    _require_same([footer.types for footer in footers], shown)
     literal = [_literal(path) for path in paths]
+    rows, columns = sum(footer.rows for footer in footers), footers[0].columns
+    connect = cache(lambda: _connected_parquet(literal, shown))
+
+    def positioned(added: str) -> Any:
+        table, engine = connect()
+        return _numbered_parquet(engine, literal, table, added)
+
+    if columns is not None and all(footer.columns == columns for footer in footers):
+        return Source(connect, name, MappingProxyType(columns), rows, positioned)
+    return source_of(*connect(), name, rows, positioned)
+
+
+def _connected_parquet(literal: Sequence[str], shown: str) -> tuple[Any, Any]:
+    """The files as one table, on a DuckDB of their own."""
+    engine = new_duckdb()
     table = quietly(lambda: engine.read_parquet(literal, hive_partitioning=False))
     if table is None:
         raise DataError(UNREADABLE_PARQUET.format(shown=shown))
-    rows = sum(rows for _, rows in footers)
-    return source_of(table, engine, name, rows, lambda added: _numbered_parquet(engine, literal, table, added))
+    return table, engine
 
 
-def _parquet_footer(path: Path) -> tuple[list[tuple[str, str]], int]:
-    """The names as the file has them (DuckDB renames duplicates) with their types, and the number of rows."""
+@dataclass(frozen=True)
+class _Footer:
+    """The names as a file has them (DuckDB renames duplicates) with their types, and the number of rows."""
+
+    types: list[tuple[str, str]]
+    rows: int
+    columns: Mapping[str, ColumnType] | None
+    """What DuckDB reads each column as, where that is beyond doubt for all of them."""
+
+
+def _parquet_footer(path: Path) -> _Footer:
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as file:
-        return [(one.name, str(one.type)) for one in file.schema_arrow], int(file.metadata.num_rows)
+        types = [(one.name, str(one.type)) for one in file.schema_arrow]
+        stored = [file.schema.column(k).logical_type.type for k in range(len(file.schema.names))]  # also of columns in columns
+        found = {name: _PLAIN.get((kind.partition("(")[0], how)) for (name, kind), how in zip(types, stored, strict=False)}
+        known = {name: kind for name, kind in found.items() if kind is not None}
+        return _Footer(types, int(file.metadata.num_rows), known if len(known) == len(types) == len(stored) else None)
 
 
 def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:

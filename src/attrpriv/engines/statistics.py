@@ -21,7 +21,7 @@ from typing import Any
 from attrpriv.engines.gram import Gram, GramRead, gram_in_steps
 from attrpriv.engines.grid import as_number, is_missing, very_float
 from attrpriv.engines.scan import ENGINE_FAILED, NOT_FINITE, check_columns
-from attrpriv.engines.tables import Source, careful, quietly, shown_name
+from attrpriv.engines.tables import ColumnType, Source, careful, quietly, shown_name
 from attrpriv.engines.view_values import polynomial
 from attrpriv.errors import DataError
 from attrpriv.queries.intervals import TINY, fits_floats, interval
@@ -116,9 +116,8 @@ def _grids(read: StatisticRead) -> tuple[GramRead, ...]:
 
 
 def _moments(source: Source, read: StatisticRead, grids: tuple[GramRead, ...]) -> tuple[int, Fraction | str | None]:
-    derived = Source(
-        _arguments(source, read), source.name, {grid.column: "float" for grid in grids}, source.rows, source.engine
-    )
+    columns: dict[str, ColumnType] = {grid.column: "float" for grid in grids}
+    derived = Source(lambda: (_arguments(source, read), source.engine), source.name, columns, source.rows)
     found = gram_in_steps(derived, grids)
     if not isinstance(found, Gram):
         return 0, found

@@ -16,6 +16,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
@@ -51,23 +52,35 @@ UNSOUND_OPTIMIZERS = "statistics_propagation,filter_pushdown"
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A table that is open and not yet read.
+    """A table that is known and not yet read.
 
     The table and its engine stay out of the `repr`: Ibis shows the rows of a table in memory there.
     """
 
-    table: Any = field(repr=False)
-    """An Ibis table expression."""
+    connect: Callable[[], tuple[Any, Any]] = field(repr=False)
+    """The table and its engine, called when one of them is first asked for: a plan needs the public facts alone."""
     name: str
     """A public name: the file's without its directory, an Ibis table's own, or "memory"."""
     columns: Mapping[str, ColumnType]
     """The type of each column, in the table's order."""
     rows: int | None
     """n, where it is known without reading a row; otherwise None."""
-    engine: Any = field(repr=False)
-    """The Ibis backend on which the table runs."""
     positioned: Callable[[str], Any] | None = field(default=None, repr=False)
     """The table with each row's position, from 0, in a column of the given name; None where rows have no order."""
+
+    @property
+    def table(self) -> Any:
+        """An Ibis table expression."""
+        return self._connected[0]
+
+    @property
+    def engine(self) -> Any:
+        """The Ibis backend on which the table runs."""
+        return self._connected[1]
+
+    @cached_property
+    def _connected(self) -> tuple[Any, Any]:
+        return self.connect()
 
     def run(self, aggregate: Any) -> dict[str, Any]:
         """The single row of an aggregate of this table. Whatever the engine raises comes through: call it `quietly`."""
@@ -248,7 +261,7 @@ def source_of(table: Any, engine: Any, name: str, rows: int | None, positioned: 
     check_names(columns)
     if engine.name == "postgres":
         table = _without_decimal_nan(table)
-    return Source(table, name, MappingProxyType(columns), rows, engine, positioned)
+    return Source(lambda: (table, engine), name, MappingProxyType(columns), rows, positioned)
 
 
 def _without_decimal_nan(table: Any) -> Any:
