@@ -10,10 +10,10 @@ The public names are listed in `__all__`. Nothing happens at import: each name l
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # known to type checkers; `typing` itself would take longer than all of this, before Ctrl-C is handled
 if TYPE_CHECKING:
+    from typing import Any
+
     from attrpriv import calibration, divergences, laws, queries
     from attrpriv.assumptions.chain import Chain
     from attrpriv.assumptions.counts import Counts
@@ -119,6 +119,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    import importlib
+
     if name in _HOME:
         value = getattr(importlib.import_module(f"attrpriv.{_HOME[name]}"), name)
     elif name in _MODULES:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -296,6 +297,8 @@ def main() -> None:
     """The entry point of the `attrpriv` command."""
     if isinstance(sys.stdout, io.TextIOWrapper):  # a name that the terminal cannot show must not cost the answer
         sys.stdout.reconfigure(errors="backslashreplace")
+    # To look for plugins, pydantic would read what every installed package says of itself. None may change what a policy means.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # A command is short: cycles are looked for seldom, and not at its end, where that takes a sixth of a wide policy's time.
     gc.set_threshold(1_000_000)
     try:

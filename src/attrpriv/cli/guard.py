@@ -17,18 +17,18 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from attrpriv.cli import interrupt
+from attrpriv.cli.interrupt import BEFORE, STOPPED
 from attrpriv.errors import AttrprivError, UsageError
 
-# What a shell says of a command that Ctrl-C ended.
-STOPPED = 130
-# A list may be released one after the other, and fail on the way.
-_BEFORE = "What was released before that, if anything, is in the ledger."
+_STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
 
 
 @contextmanager
 def guarded(as_json: bool) -> Iterator[None]:
     """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
     try:
+        interrupt.work()
         yield
         sys.stdout.flush()
         return
@@ -37,11 +37,13 @@ def guarded(as_json: bool) -> Iterator[None]:
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
-        kind, code = "stopped", STOPPED
-        message = f"stopped. {_BEFORE}"
+        kind, message, code = _STOPPED
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
-        message = f"unexpected {type(error).__name__}. {_BEFORE} Please report it with the command you used."
+        message = f"unexpected {type(error).__name__}. {BEFORE} Please report it with the command you used."
+    interrupt.answer()
+    if interrupt.pressed():  # a library may have made another error of it
+        kind, message, code = _STOPPED
     try:
         if as_json:
             print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
@@ -80,7 +82,8 @@ def _give_up_stdout() -> None:
 
 
 def print_json(document: Any) -> None:
-    """One document on stdout."""
+    """One document on stdout, and nothing after it."""
+    interrupt.answer()
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
 

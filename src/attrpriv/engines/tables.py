@@ -85,8 +85,17 @@ class Source:
     def run(self, aggregate: Any) -> dict[str, Any]:
         """The single row of an aggregate of this table. Whatever the engine raises comes through: call it `quietly`."""
         with careful(self.engine):
-            (row,) = waited(self.engine, lambda: self.engine.to_pyarrow(aggregate), self.rows).to_pylist()
+            (row,) = waited(self.engine, lambda: _as_arrow(self.engine, aggregate), self.rows).to_pylist()
         return dict(row)
+
+
+def _as_arrow(engine: Any, expression: Any) -> Any:
+    """What the engine makes of a table expression. On DuckDB as Ibis has it, which loads pandas on the way and does not use it."""
+    if engine.name != "duckdb":
+        return engine.to_pyarrow(expression)
+    from ibis.formats.pyarrow import PyArrowData
+
+    return PyArrowData.convert_table(engine._to_duckdb_relation(expression).to_arrow_table(), expression.schema())
 
 
 @contextlib.contextmanager

@@ -11,7 +11,10 @@ refused by name (`refusals`). What must never change: a text that is accepted me
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -112,7 +115,26 @@ def _parse_select(text: str) -> exp.Select:
 def _statements(text: str) -> tuple[exp.Expr | None, ...]:
     import sqlglot
 
-    return tuple(sqlglot.parse(text, dialect="duckdb"))
+    with _unlogged():
+        return tuple(sqlglot.parse(text, dialect="duckdb"))
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """sqlglot logs what it thinks of a text, with its control characters; nobody configured that, so it is on a terminal.
+
+    Only of this thread and only for now: a program that uses sqlglot itself hears what it did before.
+    """
+    logger, own = logging.getLogger("sqlglot"), threading.get_ident()
+
+    def elsewhere(record: logging.LogRecord) -> bool:
+        return record.thread != own
+
+    logger.addFilter(elsewhere)
+    try:
+        yield
+    finally:
+        logger.removeFilter(elsewhere)
 
 
 def not_too_deep(read: Callable[[], Made], text: str) -> Made:
