@@ -117,7 +117,7 @@ def as_bif(network: Network) -> str:
         f'variable "{name}" {{ type discrete [ {len(node.states)} ] {{ {_listed(node.states)} }}; }}'
         for name, node in network.nodes.items()
     ]
-    for name, node in reversed(network.nodes.items()):
+    for name, node in reversed(list(network.nodes.items())):
         head = f'probability ( "{name}" {"|" if node.parents else ""} {_listed(node.parents)} )'
         given = itertools.product(*(network.nodes[parent].states for parent in node.parents))
         rows = [f"({_listed(one)}) {', '.join(map(repr, row))};" for one, row in zip(given, node.table, strict=True)]
