@@ -11,6 +11,7 @@ What must never change: an interval that comes out of this module contains the t
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from attrpriv.assumptions.fit_counts import PublicCountTable
 
 Bins = Mapping[str, Sequence[float]]
+# Of states of the columns that one condition reads in a network: each of them is looked at.
+_MOST_COMBINATIONS = 1 << 17
 
 
 def _form(value: object) -> str:
@@ -251,6 +254,10 @@ class Counts(Assumption):
         for column in columns:
             if column not in network.nodes:
                 raise QueryError(f"assume: {column} must be a column of the network. Got {', '.join(network.nodes)}.")
+        if math.prod(len(network.nodes[column].states) for column in columns) > _MOST_COMBINATIONS:
+            raise QueryError(
+                f"query: a condition on {', '.join(columns[:6])}, ... has too many combinations. Use fewer columns."
+            )
         states = [states_of(column, network.nodes[column].states, bins) for column in columns]
         event = np.zeros([len(names) for names in states])
         for index in itertools.product(*(range(len(names)) for names in states)):

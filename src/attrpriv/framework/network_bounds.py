@@ -19,8 +19,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from attrpriv.errors import PolicyError
 from attrpriv.framework.network import Network
 
 if TYPE_CHECKING:
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 _MOST_ENTRIES = 5_000_000
 # Covers the rounding of sums and products of a few hundred numbers in [0, 1].
 _ROUNDING = 1e-13
+
+
+class BoundsError(PolicyError, ValueError):
+    """What cannot be bounded: an error of the policy, and like any other of a value inside a check of it."""
 
 
 def bounds(network: Network, columns: Sequence[str], event: Tensor, t: float) -> tuple[float, float]:
@@ -48,7 +54,20 @@ def bounds_given(
 
     `event` is 1 for the combinations of states of `columns` that belong to the event, and 0 for the others.
     """
-    inside, outside = Bound(tuple(columns), event), Bound(tuple(columns), 1 - event)
+    import numpy as np
+
+    flat = np.asarray(event, dtype=np.float64).tobytes()
+    return _bounds_given(network, sensitive, category, tuple(columns), event.shape, flat, t)
+
+
+@lru_cache(maxsize=256)  # every mechanism asks the same again, and a network may have thousands of columns to eliminate
+def _bounds_given(
+    network: Network, sensitive: str, category: int, columns: tuple[str, ...], shape: tuple[int, ...], flat: bytes, t: float
+) -> tuple[float, float]:
+    import numpy as np
+
+    event = np.frombuffer(flat, dtype=np.float64).reshape(shape)
+    inside, outside = Bound(columns, event), Bound(columns, 1 - event)
     if not network.nodes[sensitive].parents:
         known = (sensitive, category)
         low, high = (_extreme(network, inside.at(*known), t, known, largest=largest) for largest in (False, True))
@@ -57,7 +76,7 @@ def bounds_given(
         most = [_extreme(network, bound, t, None, largest=True) for bound in given]
         least = [_extreme(network, bound, t, None, largest=False) for bound in given]
         if not min(most[0] + least[1], least[0] + most[1]) > 0:
-            raise ValueError(f"network: {network.nodes[sensitive].states[category]} of {sensitive} must be possible.")
+            raise BoundsError(f"network: {network.nodes[sensitive].states[category]} of {sensitive} must be possible.")
         low, high = least[0] / (least[0] + most[1]), most[0] / (most[0] + least[1])
     return _outward(low, high, t)
 
@@ -104,7 +123,7 @@ def _extreme(network: Network, bound: Bound, t: float, known: tuple[str, int] | 
         elif name in bound.columns:
             bound = _eliminated(network, bound, name, t, largest=largest)
     if bound.columns:
-        raise ValueError(f"network: {bound.columns[0]} is not one of its columns.")
+        raise BoundsError(f"network: {bound.columns[0]} is not one of its columns.")
     return float(bound.values)
 
 
@@ -115,7 +134,8 @@ def _eliminated(network: Network, bound: Bound, name: str, t: float, *, largest:
     others = tuple(dict.fromkeys((*(c for c in bound.columns if c != name), *parents)))
     sizes = [len(network.nodes[column].states) for column in (*others, name)]
     if math.prod(sizes) > _MOST_ENTRIES:
-        raise ValueError(f"network: a table over {', '.join((*others, name))} is too large. Ask for fewer columns at once.")
+        named = ", ".join((*others, name)[-6:])
+        raise BoundsError(f"network: a table over ..., {named} is too large. Ask for fewer columns at once.")
     values = np.broadcast_to(_spread(bound.values, bound.columns, (*others, name)), sizes)
     table = np.broadcast_to(_spread(network.array(name), (*parents, name), (*others, name)), sizes)
     scaled = table / table.sum(axis=-1, keepdims=True)

@@ -132,6 +132,15 @@ def test_a_file_is_read_once_and_kept(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------------- events
 
 
+def test_a_condition_on_many_columns_of_a_network_fills_no_memory() -> None:
+    coin = Node(states=("a", "b"), table=((0.5, 0.5),))
+    counts = Counts(sensitive="v0", network=Network(nodes={f"v{k}": coin for k in range(45)}), tolerance=0.0)
+    few = event(counts, " and ".join(f"v{k} = 'a'" for k in range(1, 9)))
+    assert few["a"] == near((0.5**8, 0.5**8))
+    with pytest.raises(QueryError, match=r"a condition on v1, v2, v3, v4, v5, v6, \.\.\. has too many combinations"):
+        event(counts, " and ".join(f"v{k} = 'a'" for k in range(1, 45)))
+
+
 def test_events_are_found_by_what_they_say() -> None:
     counts = smokers(given={"stay>7": STAY["stay > 7"]})
     assert event(counts, "stay > 7") == {"yes": (0.4, 0.4), "no": (0.18, 0.22)}

@@ -129,7 +129,7 @@ def test_an_impossible_category_is_refused() -> None:
         "x": Node(states=("a", "b"), table=((1.0, 0.0),)),
         "y": Node(states=("c", "d"), parents=("x",), table=((1, 0), (0, 1))),
     }
-    with pytest.raises(ValueError, match="network: d of y must be possible"):
+    with pytest.raises(PolicyError, match="network: d of y must be possible"):
         bounds_given(Network(nodes=nodes), "y", 1, ("x",), np.array([1.0, 0.0]), 0.0)
 
 
