@@ -1,8 +1,9 @@
 """The law of a view, exactly: all tables, all draws, in fractions. It is the same whatever the secret.
 
 `kept` is a slow twin of the engine's rule: in each cell the rows with the smallest random ranks, put into the order of a
-second, independent ranking. The engine is shown to follow it, with both rankings read off SHA-256 digests that are recomputed
-here. Then rankings are taken to be uniform and independent, which is what a keyed hash stands for, and all is enumerated.
+second, independent ranking. The engine is shown to follow it, with both rankings read off a stream of SHAKE-256, or off SHA-256
+digests of ids, that are recomputed here. Then rankings are taken to be uniform and independent, which is what a keyed hash
+stands for, and all is enumerated.
 """
 
 from __future__ import annotations
@@ -45,12 +46,24 @@ def kept(cells: Sequence[str], keep: Mapping[str, int], ranks: Sequence[Any], sh
 # The engine follows the twin.
 
 
-def digests(key: str, n: int) -> list[str]:
-    return [hashlib.sha256(f"{key}{position}".encode()).hexdigest() for position in range(n)]
+BLOCK = 65_536
 
 
+def of_positions(key: str, n: int) -> list[tuple[int, int]]:
+    """Ranks and places of n positions, fewer than a block."""
+    stream = hashlib.shake_256(bytes.fromhex(key) + bytes(8)).digest(24 * BLOCK)
+    words = [[int.from_bytes(stream[8 * j : 8 * j + 8], "little") for j in range(k, k + n)] for k in (0, BLOCK, 2 * BLOCK)]
+    return [(rank >> 1, (first << 64) + second) for rank, first, second in zip(*words, strict=True)]
+
+
+def of_ids(key: str, n: int) -> list[tuple[int, int]]:
+    digests = [hashlib.sha256(f"{key}{name}".encode()).hexdigest() for name in range(n)]
+    return [(int(digest, 16), int(digest[32:], 16)) for digest in digests]
+
+
+@pytest.mark.parametrize("row_id", [None, "id"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_engine_keeps_what_the_twin_keeps(seed: int) -> None:
+def test_the_engine_keeps_what_the_twin_keeps(seed: int, row_id: str | None) -> None:
     """Random keys and tables, duplicates among them; the order too."""
     source = random.Random(seed)
     n, several = source.randrange(2, 40), source.random() < 0.5
@@ -64,12 +77,12 @@ def test_the_engine_keeps_what_the_twin_keeps(seed: int) -> None:
         low=tuple(keep.values()),
         high=(n,) * len(names),
     )
-    opened = open_table(pa.table({"g": [g for g, _ in table], "x": [x for _, x in table]}))
+    opened = open_table(pa.table({"id": range(n), "g": [g for g, _ in table], "x": [x for _, x in table]}))
     key = source.randbytes(32).hex()
-    drawn = draw(opened, cells, n, None, key)
-    view = view_table(opened, cells, drawn, None, ()).to_pyarrow().to_pylist()
-    found = digests(key, n)
-    order = kept([g for g, _ in table], keep, found, [(int(d[32:48], 16), int(d[48:], 16)) for d in found])
+    drawn = draw(opened, cells, n, row_id, key)
+    view = view_table(opened, cells, drawn, row_id, ()).to_pyarrow().to_pylist()
+    ranks, places = zip(*(of_positions if row_id is None else of_ids)(key, n), strict=True)
+    order = kept([g for g, _ in table], keep, ranks, places)
     assert [(row["g"], row["x"]) for row in view] == [table[j] for j in order]
 
 

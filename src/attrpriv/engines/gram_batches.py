@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.engines.tables import Source, careful
+from attrpriv.engines.tables import Source, arrow_batches, careful
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,8 +62,7 @@ def _batches(source: Source, scaled: list[Any], rows: int) -> Iterator[list[NDAr
     """The columns of each batch; None where an entry is NULL."""
     chosen = source.table.select(**{f"k{i}": one for i, one in enumerate(scaled)})
     with careful(source.engine):
-        # Ibis 12's own batches call a method that DuckDB 2 has not; a result of `execute` would be held as a whole.
-        for batch in source.engine._to_duckdb_relation(chosen).to_arrow_reader(rows):
+        for batch in arrow_batches(source.engine, chosen, rows):
             if any(column.null_count for column in batch.columns):
                 yield None
                 return

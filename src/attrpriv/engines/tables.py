@@ -116,6 +116,14 @@ def careful(engine: Any) -> Iterator[None]:
         engine.con.execute(f"SET disabled_optimizers = '{before}'")
 
 
+def arrow_batches(engine: Any, expression: Any, rows: int) -> Any:
+    """What DuckDB makes of an expression, in batches of about so many rows, without holding it as a whole.
+
+    Ibis 12's own batches call a method that DuckDB 2 has not; a result of `execute` would be held as a whole.
+    """
+    return engine._to_duckdb_relation(expression).to_arrow_reader(rows)
+
+
 def quietly(work: Callable[[], Made]) -> Made | None:
     """What `work` returns, or None if it fails in any way; what the failure said is gone.
 

@@ -1,11 +1,12 @@
-"""The rows of a secret-free view: chosen by a keyed hash of the row's position, never of its contents.
+"""The rows of a secret-free view: chosen by a keyed hash of the row's position or id, never of its contents.
 
-    digest_j  =  SHA-256(key || position_j)           256 bits, as if drawn uniformly, for whoever does not know the key
-    kept      =  in each cell the `keep` rows with the smallest digests
-    order     =  by the last 128 bits of the digest; the choice is made on the leading bits
+    rank_j, place_j  =  by position: 63 and 128 bits of SHAKE-256(key), read beside the rows (`view_in_order`)
+    digest_j         =  by a column of ids: SHA-256(key || id_j); its leading bits are the rank, its last 128 the place
+    kept             =  in each cell the `keep` rows with the smallest ranks
+    order            =  by place
 
-Rows with equal contents move independently, and the same key gives the same view from every kind of input. What must never
-change:
+All are as if drawn uniformly, for whoever does not know the key. Rows with equal contents move independently, and the same key
+gives the same view from every kind of input. What must never change:
 
 * what leaves is a function of the kept rows in their new order. Rows that were not kept do not show in it, not even in a
   column's nullability, a dictionary, or the last digit of a sum.
@@ -20,17 +21,30 @@ change:
 from __future__ import annotations
 
 import hashlib
-import math
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Literal
 
-from attrpriv.engines.conditions import check_condition, holds
+from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.tables import Source, quietly, shown_name
+from attrpriv.engines.view_cells import (
+    CELL,
+    POSITION,
+    RESERVED,
+    Cells,
+    bind,
+    by_cell,
+    functions,
+    nan_is_missing,
+    near_share,
+    text,
+    with_cells,
+)
+from attrpriv.engines.view_in_order import cell_counts, drawn_in_order, fingerprint_in_order, kept_in_order
 from attrpriv.errors import DataError, UsageError
-from attrpriv.queries.conditions import Condition, columns_of
+
+__all__ = ["Cells", "Drawn", "draw", "nan_is_missing", "require_same_table", "view_table"]
 
 OUT_OF_RANGE = (
     "data: the composition of the table must lie in the range that the policy states. Got one that does not. This is outside "
@@ -44,23 +58,9 @@ NOT_UNIQUE = "row_id: every row must have its own value, none missing. Got a col
 ENGINE_FAILED = "data: the engine could not read the table for the view. Check that the file is complete."
 CHANGED = "data: the table must be the one the view was drawn from. Got one that is not."
 
-_RESERVED = "attrpriv "
-_POSITION = "attrpriv position"
-_CELL = "attrpriv cell"
-_DIGEST = "attrpriv digest"
+_DIGEST = RESERVED + "digest"
 _HEX = 64
-# The keep-th smallest of many uniform digests lies within this many standard deviations of its mean, but once in 10^18.
-_REACH = 9.0
-
-
-@dataclass(frozen=True)
-class Cells:
-    """The cells of a composition in order; the one without a condition takes the rows of no other."""
-
-    conditions: tuple[Condition | None, ...]
-    keep: tuple[int, ...]
-    low: tuple[int, ...]
-    high: tuple[int, ...]
+_IN_ORDER = "SHAKE-256"
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,19 @@ class Drawn:
     key: str = field(repr=False)
     thresholds: tuple[str, ...] = field(repr=False)
     fingerprint: str = field(repr=False)
+    rows: int | None = None
+    """How many positions were ranked in order; None: digests, of ids, or of positions in a view that 0.1.0 drew."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"key": self.key, "thresholds": list(self.thresholds), "fingerprint": self.fingerprint}
+        ranked = {} if self.rows is None else {"ranks": _IN_ORDER, "rows": self.rows}
+        return {"key": self.key, "thresholds": list(self.thresholds), "fingerprint": self.fingerprint, **ranked}
 
     @classmethod
     def from_json(cls, value: Any) -> Drawn:
+        """Raises KeyError or TypeError where the value is not one that this version reads."""
         thresholds = tuple(str(threshold) for threshold in value["thresholds"])
-        return cls(str(value["key"]), thresholds, str(value["fingerprint"]))
+        rows = {None: None, _IN_ORDER: value.get("rows")}[value.get("ranks")]
+        return cls(str(value["key"]), thresholds, str(value["fingerprint"]), None if rows is None else int(rows))
 
 
 def draw(source: Source, cells: Cells, n: int, row_id: str | None, key: str | None = None) -> Drawn:
@@ -97,9 +102,9 @@ def draw(source: Source, cells: Cells, n: int, row_id: str | None, key: str | No
 
 def check_schema(source: Source, cells: Cells, row_id: str | None) -> None:
     """Raise DataError, from the schema alone, where no view of this table can be drawn."""
-    reserved = [name for name in source.columns if name.lower().startswith(_RESERVED)]
+    reserved = [name for name in source.columns if name.lower().startswith(RESERVED)]
     if reserved:
-        raise DataError(f"data: no column's name may begin with {_RESERVED!r}. Got {reserved[0]!r}. Rename that column.")
+        raise DataError(f"data: no column's name may begin with {RESERVED!r}. Got {reserved[0]!r}. Rename that column.")
     for condition in cells.conditions:
         if condition is not None:
             check_condition(source.columns, condition)
@@ -125,26 +130,46 @@ def _draw(
     source: Source, cells: Cells, n: int, row_id: str | None, key: str
 ) -> Drawn | Literal["range", "cell", "row_id"] | int:
     """The drawn rows, or what is wrong; a number of rows that is not n is public and comes back as it is."""
-    bound = _bind(source, "key", key)
+    if row_id is None:
+        return _draw_in_order(source, cells, n, key)
+    bound = bind(source, "key", key)
     table = _digested(source, cells, row_id, bound)
     counts, fingerprint = _read_all(source, table, bound)
+    if sum(counts.values()) == n and not _unique(source, row_id, n):
+        return "row_id"
+    found = _checked(cells, n, counts)
+    if not isinstance(found, list):
+        return found
+    thresholds = _thresholds(source, table, cells.keep, found)
+    return Drawn(key, thresholds, _sealed(fingerprint, thresholds))
+
+
+def _draw_in_order(source: Source, cells: Cells, n: int, key: str) -> Drawn | Literal["range", "cell"] | int:
+    found = _checked(cells, n, cell_counts(source, cells))
+    if not isinstance(found, list):
+        return found
+    drawn = drawn_in_order(source, cells, found, key)
+    if drawn is None:
+        return _draw_in_order(source, cells, n, secrets.token_hex(32))
+    thresholds, fingerprint = drawn
+    return Drawn(key, thresholds, _sealed(fingerprint, thresholds), n)
+
+
+def _checked(cells: Cells, n: int, counts: Mapping[int, int]) -> list[int] | Literal["range", "cell"] | int:
+    """The count of each cell, or what is wrong with them."""
     if sum(counts.values()) != n:
         return sum(counts.values())
-    if row_id is not None and not _unique(source, row_id, n):
-        return "row_id"
     if counts.get(-1, 0):
         return "cell"
     found = [counts.get(k, 0) for k in range(len(cells.keep))]
-    if any(not low <= count <= high for count, low, high in zip(found, cells.low, cells.high, strict=True)):
-        return "range"
-    thresholds = _thresholds(source, table, cells.keep, found)
-    return Drawn(key, thresholds, _sealed(fingerprint, thresholds))
+    fits = all(low <= count <= high for count, low, high in zip(found, cells.low, cells.high, strict=True))
+    return found if fits else "range"
 
 
 def require_same_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> None:
     """Raise DataError if the view was drawn from another table, or from these rows in another order. One pass."""
     check_schema(source, cells, row_id)
-    found = quietly(lambda: _fingerprint(source, cells, drawn.key, row_id))
+    found = quietly(lambda: _fingerprint(source, cells, drawn, row_id))
     if found is None:
         raise DataError(ENGINE_FAILED)
     if _sealed(found, drawn.thresholds) != drawn.fingerprint:
@@ -156,8 +181,10 @@ def _sealed(fingerprint: str, thresholds: Sequence[str]) -> str:
     return hashlib.sha256(" ".join((fingerprint, *thresholds)).encode()).hexdigest()
 
 
-def _fingerprint(source: Source, cells: Cells, key: str, row_id: str | None) -> str:
-    bound = _bind(source, "key", key)
+def _fingerprint(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> str:
+    if drawn.rows is not None and row_id is None:
+        return fingerprint_in_order(source, cells, drawn.key, drawn.rows)
+    bound = bind(source, "key", drawn.key)
     return _read_all(source, _digested(source, cells, row_id, bound), bound)[1]
 
 
@@ -165,23 +192,15 @@ def _read_all(source: Source, table: Any, key: Any) -> tuple[dict[int, int], str
     """How many rows each cell has, and a keyed fingerprint of all rows, each with its position and its cell."""
     import ibis
 
-    parts = [key, _text(table[_POSITION]), table[_CELL].cast("string"), *(_text(table[name]) for name in source.columns)]
-    text = ibis.literal("\x1f").join(parts)  # in one step: a chain of || would copy its beginning for each column
-    mark = _number(_functions()["sha256"](text), 0)
-    grouped = table.group_by(_CELL).aggregate(rows=table.count(), mark=mark.bit_xor())
+    values = [text(table[name]).fill_null("\x1e") for name in (POSITION, CELL, *source.columns)]
+    joined = ibis.literal("\x1f").join([key, *values])  # in one step: a chain of || would copy its beginning for each column
+    mark = _number(functions()["sha256"](joined), 0)
+    grouped = table.group_by(CELL).aggregate(rows=table.count(), mark=mark.bit_xor())
     total, counts = 0, {}
     for row in source.engine.to_pyarrow(grouped).to_pylist():
-        counts[int(row[_CELL])] = int(row["rows"])
+        counts[int(row[CELL])] = int(row["rows"])
         total ^= int(row["mark"])
     return counts, f"{total:016x}"
-
-
-def _text(column: Any) -> Any:
-    """A value as text that does not depend on where it is read."""
-    kind = column.type()
-    if kind.is_timestamp() and kind.timezone is not None:
-        column = column.epoch_seconds()
-    return column.cast("string").fill_null("\x1e")
 
 
 def _unique(source: Source, row_id: str, n: int) -> bool:
@@ -208,9 +227,8 @@ def _thresholds(source: Source, table: Any, keep: Sequence[int], counts: Sequenc
 def _window(keep: int, count: int) -> tuple[str, str]:
     if keep in (0, count):
         return "g", "g"  # above every digest: nothing to fetch
-    share = keep / count
-    reach = _REACH * math.sqrt(share * (1 - share) / count) + 20 / count
-    return _hexadecimal(share - reach), _hexadecimal(share + reach)
+    low, high = near_share(keep, count)
+    return _hexadecimal(low), _hexadecimal(high)
 
 
 def _hexadecimal(share: float) -> str:
@@ -220,56 +238,25 @@ def _hexadecimal(share: float) -> str:
 def _near(source: Source, table: Any, windows: Sequence[tuple[str, str]]) -> dict[int, tuple[int, list[str]]]:
     """For each cell, how many digests lie below its window, and those inside. A window tells a count, so it is bound."""
     digest = table[_DIGEST]
-    low = _by_cell(table, [_bind(source, "window", a) for a, _ in windows])
-    high = _by_cell(table, [_bind(source, "window", b) for _, b in windows])
+    low = by_cell(table, [bind(source, "window", a) for a, _ in windows], "")
+    high = by_cell(table, [bind(source, "window", b) for _, b in windows], "")
     inside = (digest >= low) & (digest < high)
-    grouped = table.group_by(_CELL).aggregate(below=(digest < low).sum(), near=digest.collect(where=inside))
+    grouped = table.group_by(CELL).aggregate(below=(digest < low).sum(), near=digest.collect(where=inside))
     rows = source.engine.to_pyarrow(grouped).to_pylist()
-    return {int(row[_CELL]): (int(row["below"]), list(row["near"] or [])) for row in rows}
-
-
-def _by_cell(table: Any, values: Sequence[Any]) -> Any:
-    import ibis
-
-    return ibis.cases(*((table[_CELL] == k, value) for k, value in enumerate(values)), else_="")
+    return {int(row[CELL]): (int(row["below"]), list(row["near"] or [])) for row in rows}
 
 
 # The table, with cells and digests.
 
 
 def _digested(source: Source, cells: Cells, row_id: str | None, key: Any) -> Any:
-    import ibis
-
     if row_id is None:
         assert source.positioned is not None  # check_schema
-        table = source.positioned(_POSITION)
+        table = source.positioned(POSITION)
     else:
-        table = source.table.mutate(**{_POSITION: source.table[row_id]})
-    read = {name for condition in cells.conditions if condition is not None for name in columns_of(condition)}
-    columns = {name: _by_itself(source, table, name) for name in read}
-    named = [(holds(columns, condition), k) for k, condition in enumerate(cells.conditions) if condition is not None]
-    rest = next((k for k, condition in enumerate(cells.conditions) if condition is None), -1)
-    cell = ibis.cases(*named, else_=rest) if named else ibis.literal(rest)
-    digest = _functions()["sha256"](key + table[_POSITION].cast("string"))
-    return table.mutate(**{_CELL: cell.cast("int32"), _DIGEST: digest})
-
-
-def _by_itself(source: Source, table: Any, name: str) -> Any:
-    """A column, NaN as missing, about which an engine of the caller's knows nothing but the row at hand.
-
-    From the statistics of a Parquet file DuckDB takes comparisons to be decided, wrongly for NaN: the cell of such a row would
-    depend on the other rows. An engine of our own does without these statistics.
-    """
-    column = table[name]
-    if source.columns[name] != "float":
-        return column
-    owned = source.positioned is not None
-    return nan_is_missing(column if owned else column.cast("string").cast(column.type()))
-
-
-def nan_is_missing(column: Any) -> Any:
-    """A column of floats without NaN, which DuckDB takes for the largest number; any other column as it is."""
-    return column.isnan().ifelse(None, column) if column.type().is_floating() else column
+        table = source.table.mutate(**{POSITION: source.table[row_id]})
+    digest = functions()["sha256"](key + table[POSITION].cast("string"))
+    return with_cells(source, cells, table).mutate(**{_DIGEST: digest})
 
 
 def _number(digest: Any, start: int) -> Any:
@@ -277,36 +264,25 @@ def _number(digest: Any, start: int) -> Any:
     return ("0x" + digest.substr(start, 16)).cast("uint64")
 
 
-@cache
-def _functions() -> dict[str, Any]:
-    import ibis
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def getvariable(variable: str) -> str: ...  # type: ignore[empty-body]
-
-    @ibis.udf.scalar.builtin  # type: ignore[untyped-decorator]
-    def sha256(text: str) -> str: ...  # type: ignore[empty-body]
-
-    return {"getvariable": getvariable, "sha256": sha256}
-
-
-def _bind(source: Source, name: str, value: str) -> Any:
-    """Give the engine a secret as a bound parameter; the expression that reads it names only a variable."""
-    variable = f"attrpriv_{name}_{secrets.token_hex(8)}"
-    source.engine.con.execute(f"SET VARIABLE {variable} = ?", [value])
-    return _functions()["getvariable"](variable)
-
-
 def view_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None, identifiers: Sequence[str]) -> Any:
     """The view as a lazy Ibis table: kept rows in shuffled order, without identifiers."""
     columns = columns_left(source, row_id, identifiers)
     table = kept_rows(source, cells, drawn, row_id)
-    digest = table[_DIGEST]
-    shown = {name: _plain(table, name, source.columns[name]) for name in columns}
-    view = quietly(lambda: _bound(source, table.order_by([_number(digest, 32), _number(digest, 48)]).select(**shown)))
+    view = quietly(lambda: _bound(source, _shown(source, table, columns)))
     if view is None:
         raise DataError(ENGINE_FAILED)
     return view
+
+
+def _shown(source: Source, table: Any, columns: Sequence[str]) -> Any:
+    from attrpriv.engines.view_ranks import FIRST, RANK, SECOND
+
+    if RANK in table.columns:
+        there, order = table[RANK] >= 0, [table[FIRST], table[SECOND]]
+    else:
+        digest = table[_DIGEST]
+        there, order = digest != "", [_number(digest, 32), _number(digest, 48)]
+    return table.order_by(order).select(**{name: _plain(table[name], source.columns[name], there) for name in columns})
 
 
 def _bound(source: Source, view: Any) -> Any:
@@ -334,17 +310,19 @@ def kept_rows(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) ->
 
 
 def _kept_rows(source: Source, cells: Cells, drawn: Drawn, row_id: str | None) -> Any:
-    table = _digested(source, cells, row_id, _bind(source, "key", drawn.key))
-    limits = [_bind(source, "limit", threshold) for threshold in drawn.thresholds]
-    return table.filter(table[_DIGEST] <= _by_cell(table, limits))
+    if drawn.rows is not None and row_id is None:
+        return kept_in_order(source, cells, drawn.key, drawn.thresholds, drawn.rows)
+    table = _digested(source, cells, row_id, bind(source, "key", drawn.key))
+    limits = [bind(source, "limit", threshold) for threshold in drawn.thresholds]
+    return table.filter(table[_DIGEST] <= by_cell(table, limits, ""))
 
 
 def cell_number(table: Any) -> Any:
     """The number of the cell of a kept row."""
-    return table[_CELL]
+    return table[CELL]
 
 
-def _plain(table: Any, name: str, kind: str) -> Any:
+def _plain(value: Any, kind: str, there: Any) -> Any:
     """A column without what it may bring along from rows that are not kept.
 
     An enumeration names values that no kept row has. And DuckDB knows from the statistics of the whole file whether a column
@@ -352,5 +330,4 @@ def _plain(table: Any, name: str, kind: str) -> Any:
     """
     import ibis
 
-    column = table[name].concat("") if kind == "text" else table[name]
-    return ibis.cases((table[_DIGEST] != "", column), else_=None)
+    return ibis.cases((there, value.concat("") if kind == "text" else value), else_=None)
