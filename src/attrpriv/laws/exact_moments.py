@@ -8,6 +8,7 @@ sixteenth digit is wrong by more than any bound, somewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
@@ -33,7 +34,8 @@ def covariance_of(
     def product(a: Mapping[int, Fraction], b: Mapping[int, Fraction]) -> Fraction:
         return sum((x * y * Fraction(matrix[i][j]) for i, x in a.items() for j, y in b.items()), Fraction(0))
 
-    return [[product(a, b) for b in weights] for a in weights]
+    half = [[product(a, b) for b in weights[: k + 1]] for k, a in enumerate(weights)]
+    return [[half[max(i, j)][min(i, j)] for j in range(len(weights))] for i in range(len(weights))]
 
 
 def regression(covariance: Rows) -> tuple[tuple[Fraction, ...], Fraction]:
@@ -43,16 +45,31 @@ def regression(covariance: Rows) -> tuple[tuple[Fraction, ...], Fraction]:
     >>> slopes, left
     ((Fraction(1, 1),), Fraction(2, 1))
     """
-    size = len(covariance) - 1
-    rows = [[*covariance[i + 1][1:], covariance[i + 1][0]] for i in range(size)]
-    for k in range(size):
-        # Without pivoting: the leading blocks of a positive definite matrix have positive pivots.
-        if not rows[k][k] > 0:
+    # Whole multiples of one unit, because fractions would be brought to lowest terms at each step.
+    unit = math.lcm(*(entry.denominator for row in covariance for entry in row))
+    whole = [[entry.numerator * (unit // entry.denominator) for entry in row] for row in covariance]
+    solved, determinant = _solved([[*row[1:], row[0]] for row in whole[1:]])
+    told = sum(part * entry for part, entry in zip(solved, whole[0][1:], strict=True))
+    left = Fraction(whole[0][0] * determinant - told, unit * determinant)
+    return tuple(Fraction(part, determinant) for part in solved), left
+
+
+def _solved(rows: list[list[int]]) -> tuple[list[int], int]:
+    """The solution of equations in whole numbers, times their determinant, and that: Bareiss' elimination, no fraction left.
+
+    Without pivoting: the leading blocks of a positive definite matrix have positive determinants, which are the pivots.
+    """
+    size, before = len(rows), 1
+    for k, top in enumerate(rows):
+        if not top[k] > 0:
             raise UsageError("moments: the covariance of the statistics must be positive definite.")
-        rows[k] = [x / rows[k][k] for x in rows[k]]
-        for i in range(size):
-            if i != k and rows[i][k]:
-                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
-    slopes = tuple(row[size] for row in rows)
-    left = covariance[0][0] - sum((b * covariance[0][i + 1] for i, b in enumerate(slopes)), Fraction(0))
-    return slopes, left
+        for row in rows[k + 1 :]:
+            first = row[k]
+            for j in range(k + 1, size + 1):
+                row[j] = (row[j] * top[k] - first * top[j]) // before
+        before = top[k]
+    found = [0] * size
+    for i in reversed(range(size)):
+        known = sum(rows[i][j] * found[j] for j in range(i + 1, size))
+        found[i] = (rows[i][size] * before - known) // rows[i][i]
+    return found, before

@@ -14,7 +14,7 @@ a spread given the secret, and the laws are mixed over it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -38,6 +38,8 @@ _STEP, _STEPS = 0.5, 16
 # A mean is this many standard errors from the assumption's own, at most, where a set of values has no end.
 _FAR = 10.0
 _HALVINGS = 30
+# A normal variable is further from its mean than so many standard deviations once in 10^15.
+_ROOM = 8.0
 # The scan of values and cells is this fine.
 _ROUND_UP = 1.01
 
@@ -61,14 +63,25 @@ class Line:
             others = [min(t + self.apart, self.high)] if near else points
             yield from ((t, other) for other in others if t < other)
 
+    def covers(self, other: Line) -> bool:
+        """Whether pairs of the other line look at least as much alike as the worst pair of this one.
+
+        If the other leaves more open, its law at t is that of this line at t + u, mixed over a normal u: and mixtures of pairs
+        with the same weights are no further apart than the worst of the pairs. So t + u must be on this line, too.
+        """
+        if self.spread > other.spread or self.apart < other.apart:
+            return False
+        room = _ROOM * math.sqrt(other.spread**2 - self.spread**2)
+        return self.low <= other.low - room and self.high >= other.high + room
+
 
 def model_error(problem: Problem, evidence: QuantileClipEvidence) -> tuple[ModelError, ...]:
     """The epsilon that holds, at the problem's delta, for slopes that are off by each of some shares."""
     try:
-        lines = [_line(problem, evidence, secret) for secret in problem.secrets]
+        lines = _lines(problem, evidence)
     except (UsageError, ZeroDivisionError):
         return off_by(lambda off: math.inf)
-    families = [_Family.of(evidence, line) for line in lines]
+    families = [_Family.of(evidence, line) for line in telling(lines)]
     residual, explained = float(evidence.residual), float(evidence.explained)
     lam, loss, variance = evidence.lam, evidence.loss(), float(evidence.variance)
 
@@ -85,6 +98,12 @@ def model_error(problem: Problem, evidence: QuantileClipEvidence) -> tuple[Model
     return off_by(real)
 
 
+def telling(lines: Sequence[Line]) -> list[Line]:
+    """The lines that no other one covers; the others tell no more than they do."""
+    apart = list(dict.fromkeys(lines))
+    return [line for line in apart if not any(other.covers(line) for other in apart if other != line)]
+
+
 def told_columns(evidence: QuantileClipEvidence) -> dict[str, float]:
     """The combination of columns that the statistics tell of the query."""
     found: dict[str, Fraction] = {}
@@ -94,10 +113,20 @@ def told_columns(evidence: QuantileClipEvidence) -> dict[str, float]:
     return {column: float(weight) for column, weight in found.items()}
 
 
-def _line(problem: Problem, evidence: QuantileClipEvidence, secret: Secret) -> Line:
+def _lines(problem: Problem, evidence: QuantileClipEvidence) -> list[Line]:
+    """One for each secret; what is told has many columns, so its covariances are computed once for all."""
     moments = evidence.moments
-    forms = [dict(form.coefficients) for form in secret.forms]
-    told = covariance_of([told_columns(evidence), *forms], moments.columns, moments.scale, moments.matrix)
+    forms = [dict(form.coefficients) for secret in problem.secrets for form in secret.forms]
+    whole = covariance_of([told_columns(evidence), *forms], moments.columns, moments.scale, moments.matrix)
+    lines, end = [], 1
+    for secret in problem.secrets:
+        start, end = end, end + len(secret.forms)
+        chosen = [0, *range(start, end)]
+        lines.append(_line(problem, evidence, secret, [[whole[i][j] for j in chosen] for i in chosen]))
+    return lines
+
+
+def _line(problem: Problem, evidence: QuantileClipEvidence, secret: Secret, told: list[list[Fraction]]) -> Line:
     slopes, left = regression(told)
     root = math.sqrt(evidence.variance)
     left = left if left > Fraction(1, 10**12) * told[0][0] else Fraction(0)
@@ -142,7 +171,7 @@ class _Family:
     weights: Array
     y: Array
     z: Array  # value, node, cell
-    ratio: Array
+    base: Array
 
     @classmethod
     def of(cls, evidence: QuantileClipEvidence, line: Line) -> _Family:
@@ -157,7 +186,8 @@ class _Family:
         middles = (np.arange(_CELLS) + 0.5) * (2 * reach / _CELLS) - reach
         y = np.concatenate([[-reach], middles, [reach]])
         z, ratio = clip.quantiles(t[:, :, None], y)
-        return cls(values, (*both, *((b, a) for a, b in both)), t, weights / weights.sum(), y, z, ratio)
+        base = ratio + (z**2 - y**2) / 2
+        return cls(values, (*both, *((b, a) for a, b in both)), t, weights / weights.sum(), y, z, base)
 
     def epsilon(self, off: float, c: float, delta: float, least: float) -> float:
         """The larger of `least` and the least epsilon with sum of (p - e^epsilon q)_+ <= delta for every pair, both ways."""
@@ -184,13 +214,21 @@ class _Family:
     def _laws(self, off: float, c: float) -> Array:
         """The logarithms of the cells' masses, a row for each value."""
         import numpy as np
-        from scipy.special import log_ndtr, logsumexp
+        from scipy.special import log_ndtr
 
         moved = (self.z - off * self.t[:, :, None]) / c
+        ends = log_ndtr(moved[:, :, 0]), log_ndtr(-moved[:, :, -1])
         width = math.log((self.y[2] - self.y[1]) / c / math.sqrt(2 * math.pi))
-        laws = self.ratio + (self.z**2 - self.y**2 - moved**2) / 2 + width
-        laws[:, :, 0], laws[:, :, -1] = log_ndtr(moved[:, :, 0]), log_ndtr(-moved[:, :, -1])
-        return np.asarray(logsumexp(laws + np.log(self.weights)[:, None], axis=1) if len(self.weights) > 1 else laws[:, 0])
+        laws = np.square(moved, out=moved)
+        laws *= -0.5
+        laws += self.base
+        laws += width
+        laws[:, :, 0], laws[:, :, -1] = ends
+        if len(self.weights) == 1:
+            return np.asarray(laws[:, 0])
+        most = laws.max(axis=1)  # taken out, so that no mass is too small for a float
+        laws -= most[:, None]
+        return np.asarray(np.log(np.einsum("vnc,n->vc", np.exp(laws, out=laws), self.weights)) + most)
 
 
 def _beyond(p: Array, loss: Array, epsilon: float) -> Array:

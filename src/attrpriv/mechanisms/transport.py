@@ -58,7 +58,7 @@ def _gaussian(problem: Problem) -> Plan:
     plans: list[Plan] = []
     refused: list[Refusal] = []
     partly = not all(query.plain for query in problem.queries)
-    for form in (gaussian_transport.plan,) if partly else (gaussian_transport.plan, quantile_clip.plan):
+    for form in (gaussian_transport.plan,) if partly else (gaussian_transport.plan, quantile_clip.drafted):
         try:
             plans.append(form(problem))
         except Refusal as refusal:
@@ -66,4 +66,5 @@ def _gaussian(problem: Problem) -> Plan:
     if not plans:
         raise Refusal(refused[0].reason, usage=refused[0].usage)
     # Two plans there are only for one column, and both know its error.
-    return min(plans, key=lambda plan: plan.columns[0].error.rmse or 0.0)
+    best = min(plans, key=lambda plan: plan.columns[0].error.rmse or 0.0)
+    return quantile_clip.finished(problem, best) if best.certificate.evidence.kind == "quantile_clip" else best

@@ -37,3 +37,32 @@ def test_combinations_of_columns() -> None:
 def test_singular_is_refused() -> None:
     with pytest.raises(UsageError):
         regression([[Fraction(1)] * 3] * 3)
+
+
+def by_fractions(covariance: list[list[Fraction]]) -> tuple[tuple[Fraction, ...], Fraction]:
+    """The slow twin: Gauss and Jordan, in fractions."""
+    size = len(covariance) - 1
+    rows = [[*covariance[i + 1][1:], covariance[i + 1][0]] for i in range(size)]
+    for k in range(size):
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for i in range(size):
+            if i != k:
+                rows[i] = [x - rows[i][k] * y for x, y in zip(rows[i], rows[k], strict=True)]
+    slopes = tuple(row[size] for row in rows)
+    return slopes, covariance[0][0] - sum((b * covariance[0][i + 1] for i, b in enumerate(slopes)), Fraction(0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_whole_numbers_give_the_same_fractions(size: int) -> None:
+    rng = np.random.default_rng(size)
+    root = rng.normal(size=(size + 1, size + 3)) * 10.0 ** rng.integers(-6, 6, (size + 1, 1))
+    v = [[Fraction(float(x)) for x in row] for row in root @ root.T]
+    v = [[v[min(i, j)][max(i, j)] for j in range(size + 1)] for i in range(size + 1)]
+    assert regression(v) == by_fractions(v)
+    thirds = [[x / 3 for x in row] for row in v]
+    assert regression(thirds) == by_fractions(thirds)
+
+
+def test_a_matrix_that_is_not_positive_is_refused() -> None:
+    with pytest.raises(UsageError, match="positive definite"):
+        regression([[Fraction(x) for x in row] for row in ((1, 0, 0), (0, 1, 2), (0, 2, 1))])

@@ -1,0 +1,92 @@
+"""What holds where slopes are off, with many secrets: only lines that no other one covers are looked at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from attrpriv.assumptions import Gaussian
+from attrpriv.framework import Problem, Secret
+from attrpriv.guarantee import QuantileClipEvidence
+from attrpriv.mechanisms import quantile_clip, quantile_model, rank
+from attrpriv.mechanisms.quantile_model import Line, telling
+from attrpriv.queries.query import Query
+
+
+def problem(secrets: int, within: float | None, between: tuple[float, float] = (0.0, 10.0), epsilon: float = 0.2) -> Problem:
+    """An average beside columns that are correlated with it, one more than the other."""
+    names = [f"s{k}" for k in range(secrets)]
+    pairs = {("weight", name): 0.1 + 0.02 * k for k, name in enumerate(names)}
+    pairs |= {(a, b): 0.05 for k, a in enumerate(names) for b in names[:k]}
+    member = Gaussian(
+        mean={"weight": 150.0, **dict.fromkeys(names, 5.0)},
+        sd={"weight": 25.0, **dict.fromkeys(names, 3.0)},
+        correlation=pairs,
+        tolerance=0,
+    )
+    hidden = tuple(Secret(f"mean({name})", between=between, within=within) for name in names)
+    return Problem(queries=(Query("avg", "weight"),), secrets=hidden, epsilon=epsilon, delta=1e-6, n=10_000, theta=(member,))
+
+
+def lines_of(given: Problem) -> list[Line]:
+    evidence = quantile_clip.drafted(given).certificate.evidence
+    assert isinstance(evidence, QuantileClipEvidence)
+    return quantile_model._lines(given, evidence)
+
+
+def epsilons(given: Problem) -> list[float]:
+    return [math.inf if row.epsilon is None else row.epsilon for row in quantile_clip.plan(given).model_error]
+
+
+@pytest.mark.parametrize(("within", "between"), [(0.1, (0.0, 10.0)), (None, (0.0, 10.0)), (None, (4.5, 7.0))])
+def test_covered_lines_change_nothing(
+    within: float | None, between: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against the twin that looks at all of them; and where another line is taken for the telling one, it shows."""
+    given = problem(6, within, between)
+    found = epsilons(given)
+    monkeypatch.setattr(quantile_model, "telling", list)
+    assert epsilons(given) == pytest.approx(found, rel=1e-6)  # a search halves thirty times, from another start
+    monkeypatch.setattr(quantile_model, "telling", lambda lines: [min(lines, key=lambda line: line.high - line.low)])
+    assert epsilons(given)[-1] < found[-1]
+
+
+def test_of_many_secrets_in_wide_ranges_one_is_looked_at() -> None:
+    lines = lines_of(problem(12, 0.1))
+    assert len(lines) == 12
+    (left,) = telling(lines)
+    assert left.high - left.low == max(line.high - line.low for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("other", "covered"),
+    [
+        (Line(-5.0, 5.0, 1.0, 0.5), True),
+        (Line(-5.0, 5.0, 1.5, 0.5), False),  # pairs further apart
+        (Line(-5.0, 5.0, 1.0, 0.2), False),  # less is left open
+        (Line(-8.0, 5.0, 1.0, 0.5), False),  # on the line, but not what it is a mixture of
+        (Line(-math.inf, 5.0, 1.0, 0.5), False),
+    ],
+)
+def test_what_a_line_covers(other: Line, covered: bool) -> None:
+    line = Line(-10.0, 10.0, 1.0, 0.3)
+    assert line.covers(other) == covered
+    assert telling([line, other, line]) == ([line] if covered else [line, other])
+
+
+def test_a_form_that_errs_more_is_not_looked_at_any_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Problem] = []
+
+    def counted(given: Problem, evidence: QuantileClipEvidence) -> Sequence[object]:
+        asked.append(given)
+        return ()
+
+    monkeypatch.setattr(quantile_clip, "model_error", counted)
+    kinds = [
+        next(one for one in rank(problem(2, within)).plans if one.mechanism == "transport").certificate.evidence.kind
+        for within in (0.001, 0.1)
+    ]
+    assert kinds == ["gaussian", "quantile_clip"]
+    assert len(asked) == 1
