@@ -60,7 +60,8 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
     unions = tuple(joined("or", *map(parse_condition, union.wheres)) for union in plan.unions)
     tally = TallyRead(unions, False, category_conditions(plan.categories)) if unions or plan.categories else None
-    found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally)
+    full = [condition for condition, union in zip(unions, plan.unions, strict=True) if union.rows == plan.n]
+    found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally, full)
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
     counted_unions = () if found.tally is None else found.tally.cells

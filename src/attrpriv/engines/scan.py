@@ -28,13 +28,14 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, reduce
 from typing import Any, Literal
 
 from attrpriv.engines.conditions import check_condition, holds
 from attrpriv.engines.exact import in_type, spacing
+from attrpriv.engines.few_values import grouped_by, grouped_row
 from attrpriv.engines.grid import Grid, adds_whole_numbers, as_number, is_missing, steps, very_float, whole_sum
 from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, quietly, shown_name
 from attrpriv.engines.tally import Tallied, TallyRead, prepared, tallied, tally_aggregates, unknown_category
@@ -90,8 +91,11 @@ class Scan:
     """How many rows each read is over, if any has a condition. Private."""
 
 
-def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = None) -> Scan:
+def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = None, full: Sequence[Condition] = ()) -> Scan:
     """The number of rows, the sum of each column and the counts of a tally, in one query.
+
+    `full` are conditions that every row must satisfy, for any other an announced failure of the caller's: they tell nothing but
+    how many values some columns have.
 
     Raises DataError before any row is read if a column is unknown or not numeric, and with a fixed text if a value is
     missing or infinite without a public substitute, if a row has no category, or if the engine fails.
@@ -102,7 +106,7 @@ def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = 
             check_condition(source.columns, read.where)
     if tally is not None:
         tally.check(source.columns)
-    result = quietly(lambda: _scan(source, reads, tally))
+    result = quietly(lambda: _scan(source, reads, tally, full))
     if isinstance(result, Scan):
         return result
     names = dict.fromkeys((*(name for read in reads for name in _named(read)), *(tally.columns if tally is not None else ())))
@@ -138,12 +142,11 @@ def closest(columns: Iterable[str], column: str) -> str:
 # ------------------------------------------------------------------------------------------------------------ the query
 
 
-def _scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) -> Scan | Literal["not finite", "no category"]:
+def _scan(
+    source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None, full: Sequence[Condition]
+) -> Scan | Literal["not finite", "no category"]:
     """The one query. Exceptions are the engine's; the two texts are the failures that may be told apart."""
-    wanted = {"rows": source.table.count()} | ({} if tally is None else tally_aggregates(source, tally))
-    for position, read in enumerate(reads):
-        wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
-    row = source.run(source.table.aggregate(**wanted))
+    row = _grouped(source, reads, tally, full) or _plain(source, reads, tally)
     rows = int(row["rows"])
     if not rows:  # Spark counts none of none as NULL
         row = dict.fromkeys(row, 0)
@@ -158,6 +161,34 @@ def _scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) 
     counts = None if tally is None else tallied(row, rows, tally)
     shown = tuple(hits) if any(read.where is not None for read in reads) else ()
     return "no category" if tally is not None and counts is None else Scan(rows, tuple(sums), counts, shown)
+
+
+def _plain(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None) -> dict[str, Any]:
+    wanted = {"rows": source.table.count()} | ({} if tally is None else tally_aggregates(source, tally))
+    for position, read in enumerate(reads):
+        wanted |= {f"{name}_{position}": part for name, part in _aggregates(source, read).items()}
+    return source.run(source.table.aggregate(**wanted))
+
+
+def _grouped(
+    source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None, full: Sequence[Condition]
+) -> dict[str, Any] | None:
+    """The same from groups of rows, where conditions read columns of few values; None where they do not."""
+    asked = [name for read in reads if read.where is not None for name in columns_of(read.where)]
+    keys = grouped_by(source, asked, tally, full)
+    if not keys:
+        return None
+    # One sum for all reads of the same column.
+    wholes = [replace(read, where=None) for read in reads]
+    once = list(dict.fromkeys(wholes))
+    parts = [_aggregates(source, read) for read in once]
+    return grouped_row(source, keys, tally, parts, [once.index(read) for read in wholes], lambda small: _wheres(small, reads))
+
+
+def _wheres(source: Source, reads: Sequence[ColumnRead]) -> list[Any]:
+    return [
+        None if read.where is None else holds(prepared(source, columns_of(read.where), {}, {}), read.where) for read in reads
+    ]
 
 
 def _grid(source: Source, read: ColumnRead) -> Grid | None:

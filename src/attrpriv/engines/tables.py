@@ -84,9 +84,14 @@ class Source:
 
     def run(self, aggregate: Any) -> dict[str, Any]:
         """The single row of an aggregate of this table. Whatever the engine raises comes through: call it `quietly`."""
+        (row,) = self.run_many(aggregate)
+        return row
+
+    def run_many(self, aggregate: Any) -> list[dict[str, Any]]:
+        """The few rows of an aggregate by groups."""
         with careful(self.engine):
-            (row,) = waited(self.engine, lambda: _as_arrow(self.engine, aggregate), self.rows).to_pylist()
-        return dict(row)
+            found = waited(self.engine, lambda: _as_arrow(self.engine, aggregate), self.rows).to_pylist()
+        return [dict(row) for row in found]
 
 
 def _as_arrow(engine: Any, expression: Any) -> Any:

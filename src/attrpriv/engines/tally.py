@@ -19,7 +19,7 @@ from typing import Any
 from attrpriv.engines.conditions import Entry, check_condition, holds
 from attrpriv.engines.tables import NOT_NUMBERS, Source, has_nan, shown_name
 from attrpriv.errors import DataError
-from attrpriv.queries.conditions import Condition, columns_of
+from attrpriv.queries.conditions import Condition, columns_of, joined
 
 UNKNOWN_CATEGORY = (
     "data: every row must have a category, and a value, that the assumption knows. Columns read: {columns}. Got a row that has "
@@ -46,6 +46,14 @@ class TallyRead:
         return tuple(dict.fromkeys(read))
 
     @property
+    def full(self) -> tuple[Condition, ...]:
+        """Conditions that every row must satisfy: one of each set of which it must satisfy exactly one."""
+        sets = [*self.covering, *([self.cells] if self.complete else ())]
+        named = tuple(category for category in self.categories if category is not None)
+        sets += [named] if len(named) == len(self.categories) else []
+        return tuple(joined("or", *one) for one in sets if one)
+
+    @property
     def _conditions(self) -> tuple[Condition, ...]:
         sets = [condition for alternatives in self.covering for condition in alternatives]
         return (*self.cells, *(category for category in self.categories if category is not None), *sets)
@@ -66,6 +74,11 @@ class Tallied:
 
 def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     """The counts, as columns of the one aggregate query."""
+    return {name: source.table.count(where=condition) for name, condition in tally_conditions(source, read).items()}
+
+
+def tally_conditions(source: Source, read: TallyRead) -> dict[str, Any]:
+    """What is counted: cells, categories, and whether a row satisfies exactly one of each set."""
     columns = prepared(source, read.columns, read.fill, read.clip)
     named = [category for category in read.categories if category is not None]
     known = [holds(columns, category) for category in named]
@@ -76,8 +89,7 @@ def tally_aggregates(source: Source, read: TallyRead) -> dict[str, Any]:
     sets = [[holds(columns, one) for one in alternatives] for alternatives in read.covering]
     sets += [cells] * read.complete + [categories] * bool(categories)
     parts = {"cell": cells, "group": categories, "covered": [_exactly_one(one) for one in sets]}
-    wanted = {f"{name}_{k}": one for name, listed in parts.items() for k, one in enumerate(listed)}
-    return {name: source.table.count(where=condition) for name, condition in wanted.items()}
+    return {f"{name}_{k}": one for name, listed in parts.items() for k, one in enumerate(listed)}
 
 
 def _exactly_one(conditions: Sequence[Any]) -> Any:
