@@ -10,7 +10,9 @@ What must never change: everything is compared that is not named below, so that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Any
 
 from attrpriv.errors import AttrprivError, CertificateError
@@ -19,6 +21,7 @@ from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms import plan as plan_problem
 from attrpriv.policy import Policy
 
+_RATIO = re.compile(r"[0-9]+/[0-9]+")
 # Two machines may differ in the last digits of a plan.
 _CLOSE = 1e-9
 # Sentences, which another version may put otherwise, and the digest of a plan whose last digits are its own.
@@ -74,10 +77,16 @@ def _different(made: Any, told: Any, free: frozenset[str], place: str = "") -> I
 
 
 def _same(made: Any, told: Any) -> bool:
+    made, told = _as_number(made), _as_number(told)
     if type(made) is float or type(told) is float:
         numbers = type(made) in (int, float) and type(told) in (int, float)
         return numbers and abs(told - made) <= _CLOSE * abs(made)
     return type(made) is type(told) and bool(made == told)
+
+
+def _as_number(value: Any) -> Any:
+    """A fraction such as 5/13 as the float nearest to it: 0.1.0 recorded two floats around it."""
+    return float(Fraction(value)) if isinstance(value, str) and _RATIO.fullmatch(value) else value
 
 
 def _shown(value: Any) -> str:

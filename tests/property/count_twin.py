@@ -89,12 +89,30 @@ class Truth:
         if secret.parameter is None:
             low, high = secret.ends or (0, n)
             return [(a, self.statistic([member] * a + [rest] * (n - a))) for a in range(math.ceil(low), math.floor(high) + 1)]
-        low, high = secret.ends or (0.0, 1.0)
         found = []
-        for share in (low, (2 * low + high) / 3, high):
+        for share in _shares(secret):
             row = [share * m + (1 - share) * r for m, r in zip(member, rest, strict=True)]
             found.append((share, self.statistic([row] * n)))
         return found
+
+    def population(self, plan: Plan, secret: Secret, members: Sequence[str]) -> list[tuple[float, Law]]:
+        """What is released for some shares of a population, by what reads the table's own count: over all counts of it."""
+        n, rest = self.problem.n, self.mixed([name for name in self.counts.categories if name not in members])
+        tables = [self.statistic([self.mixed(members)] * a + [rest] * (n - a)) for a in range(n + 1)]
+        outputs = [released(plan, law, a) for a, law in enumerate(tables)]
+        found = []
+        for share in _shares(secret):
+            law: Law = {}
+            for a, output in enumerate(outputs):
+                for o, mass in output.items():
+                    law[o] = law.get(o, 0.0) + math.comb(n, a) * share**a * (1 - share) ** (n - a) * mass
+            found.append((share, law))
+        return found
+
+
+def _shares(secret: Secret) -> tuple[float, float, float]:
+    low, high = secret.ends or (0.0, 1.0)
+    return low, (2 * low + high) / 3, high
 
 
 def noise_masses(kind: str, scale: float, far: int) -> dict[int, float]:
@@ -150,7 +168,11 @@ def _density(kind: str, scale: float, o: Step, law: Law) -> float:
 
 def keeps(plan: Plan, problem: Problem, laws: list[tuple[float, Law]], secret: Secret) -> bool:
     """Whether every two values that must look alike do, in the plan's own epsilon and delta."""
-    outputs = [(a, released(plan, law, a)) for a, law in laws]
+    return alike([(a, released(plan, law, a)) for a, law in laws], problem, secret)
+
+
+def alike(outputs: list[tuple[float, Law]], problem: Problem, secret: Secret) -> bool:
+    """The same of the laws of what is released."""
     for (a, p), (b, q) in itertools.permutations(outputs, 2):
         if secret.within is not None and abs(a - b) > secret.within:
             continue

@@ -313,7 +313,8 @@ def _shown(laws: Mapping[str, Any]) -> str:
     for name, law in laws.items():
         if isinstance(law, ValueLaw):
             return f"in {', '.join(map(str, law.values))} with stated probabilities"
-        parts.append(f"{name} {law[0]:g}" if law[0] == law[1] else f"{name} {law[0]:g} to {law[1]:g}")
+        low, high = map(float, law)
+        parts.append(f"{name} {low:g}" if low == high else f"{name} {low:g} to {high:g}")
     return f"({', '.join(parts)})"
 
 

@@ -1,45 +1,75 @@
 """Probabilities as numbers or intervals, and the laws of a row's values, as a policy writes them.
 
-What must never change: every probability is kept as an interval [low, high] in [0, 1]; a number is an interval of width 0. What
-is computed from stated numbers is computed in fractions and rounded outward, so that no small probability is lost.
+What must never change: every probability is kept as an interval [low, high] in [0, 1]; a number is an interval of width 0, and
+stays one. What is computed from stated numbers is computed in fractions: a number that no float writes is kept as the fraction
+that it is, the ends of an interval are rounded outward, so that no small probability is lost.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from attrpriv.framework.model import Finite, FrozenModel, Single
+from attrpriv.framework.model import FrozenModel, Single
 from attrpriv.framework.requirements import shown
+from attrpriv.laws.records import Interval01, Number
 
-Pair = tuple[float, float]
+Pair = Interval01
 # How far probabilities written as decimal fractions may be from summing to one.
 SUM_SLACK = 1e-9
+# A number written to 16 digits is off by at most this.
+_ROUNDED = Fraction(1, 2**53)
+# A fraction nearer to 0 or 1 than this would be lost in floats.
+_LEAST = Fraction(1, 10**290)
+_DIGITS = 60
+_RATIO = re.compile(rf"\s*([0-9]{{1,{_DIGITS}}})\s*/\s*([0-9]{{1,{_DIGITS}}})\s*")
 
 
 def _read(value: Any) -> Pair:
     low, high = value if isinstance(value, list | tuple) and len(value) == 2 else (value, value)
-    for end in (low, high):
-        if isinstance(end, bool) or not isinstance(end, int | float):
-            raise ValueError(f"must be a probability or an interval [low, high]. Got {shown(value)}.")
-        if not 0 <= end <= 1:
-            raise ValueError(f"probabilities must be between 0 and 1. Got {shown(end)}.")
-    if low > high:
-        raise ValueError(f"the low end must not be above the high end. Got [{low:g}, {high:g}].")
-    return float(low), float(high)
+    ends = _number(low, value), _number(high, value)
+    if ends[0] > ends[1]:
+        raise ValueError(f"the low end must not be above the high end. Got [{float(ends[0]):g}, {float(ends[1]):g}].")
+    return ends
 
 
-def _write(pair: Pair) -> float | list[float]:
-    return pair[0] if pair[0] == pair[1] else list(pair)
+def _number(end: Any, value: Any) -> Number:
+    """A float, or a fraction that no float writes: 5/13 in a policy file, a Fraction or a Decimal in Python."""
+    exact = end if isinstance(end, int | float) and not isinstance(end, bool) else _exact(end)
+    if exact is None:
+        raise ValueError(f"must be a probability or an interval [low, high]. Got {shown(value)}.")
+    if not 0 <= exact <= 1:
+        raise ValueError(f"probabilities must be between 0 and 1. Got {shown(end)}.")
+    number = kept(exact) if isinstance(exact, Fraction) else float(exact)
+    if number is None or (isinstance(number, Fraction) and number.denominator >= 10**_DIGITS):
+        raise ValueError(f"a fraction must have at most {_DIGITS} digits. Got {shown(end)}.")
+    return number
+
+
+def _exact(end: Any) -> Fraction | None:
+    """What a fraction, or a decimal of any length, is; None where it is something else."""
+    if isinstance(end, str):
+        parts = _RATIO.fullmatch(end)
+        return Fraction(int(parts[1]), int(parts[2])) if parts and int(parts[2]) else None
+    if isinstance(end, Decimal) and end.is_finite() and -_DIGITS < end.adjusted() < _DIGITS:
+        return Fraction(end)
+    return end if isinstance(end, Fraction) else None
+
+
+def _write(pair: Pair) -> float | str | list[float | str]:
+    ends = [str(end) if isinstance(end, Fraction) else end for end in pair]
+    return ends[0] if pair[0] == pair[1] else ends
 
 
 Probability = Annotated[
-    tuple[Finite, Finite],
-    BeforeValidator(_read, json_schema_input_type=float | tuple[float, float]),
+    tuple[Number, Number],
+    PlainValidator(_read, json_schema_input_type=float | str | tuple[float | str, float | str]),
     PlainSerializer(_write, return_type=Any),
 ]
 
@@ -72,17 +102,32 @@ def require_sum(probabilities: tuple[Pair, ...]) -> None:
         raise ValueError(f"probabilities must sum to 1. Got a sum of {low if off > 0 else high:.10g}, off by {off:+.3g}.")
 
 
-def exactly(value: float) -> Fraction:
+def exactly(value: Number) -> Fraction:
     """A number as the decimal fraction it is written as."""
-    return Fraction(repr(value))
+    return value if isinstance(value, Fraction) else Fraction(repr(value))
+
+
+def kept(value: Fraction) -> Number | None:
+    """The float that writes this number, else the number itself; None where it is too close to 0 or 1 for floats.
+
+    >>> kept(Fraction(6, 10)), kept(Fraction(1, 3)), kept(Fraction(1, 10**400))
+    (0.6, Fraction(1, 3), None)
+    """
+    near = float(value)
+    if exactly(near) == value:
+        return near
+    return value if _LEAST <= value <= 1 - _LEAST else None
 
 
 def outward(low: Fraction, high: Fraction) -> Pair:
-    """Floats around an interval; an end that a float writes exactly stays itself.
+    """A number as itself; of an interval, floats around it, where an end that a float writes exactly stays itself.
 
-    >>> outward(Fraction(6, 10), Fraction(6, 10)), outward(Fraction(1, 3), Fraction(1, 3))[0] < Fraction(1, 3)
+    >>> outward(Fraction(6, 10), Fraction(6, 10)), outward(Fraction(1, 3), Fraction(2, 3))[0] < Fraction(1, 3)
     ((0.6, 0.6), True)
     """
+    number = kept(low) if low == high else None
+    if number is not None:
+        return number, number
     ends = float(low), float(high)
     if exactly(ends[0]) != low:
         ends = math.nextafter(ends[0], -math.inf), ends[1]
@@ -92,7 +137,11 @@ def outward(low: Fraction, high: Fraction) -> Pair:
 
 
 def complement(pair: Pair) -> Pair:
-    """The probability that an event does not happen."""
+    """The probability that an event does not happen.
+
+    >>> complement((5 / 13, 5 / 13))[0]
+    Fraction(961538461538461, 1562500000000000)
+    """
     return outward(1 - exactly(pair[1]), 1 - exactly(pair[0]))
 
 
@@ -112,6 +161,9 @@ def among(probabilities: Sequence[Pair], inside: Sequence[bool]) -> Pair:
         for side in (True, False)
     }
     if all(low == high for low, high in probabilities):
+        total = sums[0, True] + sums[0, False]
+        if abs(total - 1) <= len(probabilities) * _ROUNDED:  # nothing but how finely they are written: shares of their sum
+            return outward(sums[0, True] / total, sums[0, True] / total)
         # Numbers that do not quite sum to one leave it open which of them is meant.
         ends = min(Fraction(1), sums[0, True]), max(Fraction(0), 1 - sums[0, False])
         return outward(min(ends), max(ends))

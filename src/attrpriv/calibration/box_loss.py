@@ -86,7 +86,8 @@ def _log_ratio(outputs: Matrix) -> float:
 
 def _middles(interval: Interval01) -> list[float]:
     low, high = interval
-    return [low + (high - low) * (2 * k + 1) / (2 * _CELLS) for k in range(_CELLS if high > low else 1)]
+    cells = _CELLS if high > low else 1
+    return [float(low + (high - low) * (2 * k + 1) / (2 * _CELLS)) for k in range(cells)]
 
 
 def _step(interval: Interval01) -> float:
@@ -94,8 +95,8 @@ def _step(interval: Interval01) -> float:
     low, high = interval
     if low == high:
         return 0.0
-    half = (high - low) / (2 * _CELLS) * (1 + 1e-9)
-    least = min(low + half, 1 - high + half)
+    half = float(high - low) / (2 * _CELLS) * (1 + 1e-9)
+    least = min(float(low) + half, float(1 - high) + half)
     return -math.log1p(-half / least) * (1 + 1e-9) if half < least else math.inf
 
 

@@ -166,6 +166,6 @@ def _binomials(interval: Interval01, rows: int) -> tuple[list[Matrix], list[Matr
     for p in dict.fromkeys(interval):
         laws = [np.ones(1)]
         for _ in range(rows):
-            laws.append(np.convolve(laws[-1], [1 - p, p]))
+            laws.append(np.convolve(laws[-1], [float(1 - p), float(p)]))
         found.append(laws)
     return found[0], found[-1]

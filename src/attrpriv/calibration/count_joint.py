@@ -88,7 +88,7 @@ def _mean(weights: Floats, law: Sequence[Interval01], sign: int) -> Floats:
     """Of every line of weights: the largest mean over the box (+1), or the least (-1)."""
     import numpy as np
 
-    low, high = (np.array([ends[k] for ends in law]) for k in (0, 1))
+    low, high = (np.array([ends[k] for ends in law], dtype=np.float64) for k in (0, 1))
     if (low == high).all():
         return np.asarray(weights @ (low / math.fsum(low)))
     low, high = low * (1 - 2 * _ULP) / max(1.0, math.fsum(low)), high * (1 + 2 * _ULP) / min(1.0, math.fsum(high))

@@ -179,7 +179,7 @@ def _moments(records: RecordLaws, prior: CountPrior, counts: NDArray[np.int64]) 
     import numpy as np
 
     values = np.array(records.values, dtype=np.float64)
-    laws = [np.array([low for low, _ in law]) for law in (records.member, records.rest)]
+    laws = [np.array([low for low, _ in law], dtype=np.float64) for law in (records.member, records.rest)]
     means = [float(law @ values / law.sum()) for law in laws]
     variances = [max(0.0, float(law @ values**2 / law.sum()) - mean**2) for law, mean in zip(laws, means, strict=True)]
     others = prior.n - counts

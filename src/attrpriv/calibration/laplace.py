@@ -206,9 +206,10 @@ def _from(values: Sequence[int], output: int) -> tuple[list[int], list[int]]:
 
 def _filled(law: Law, order: Sequence[int], widen: Fraction) -> list[float]:
     """The law of the box that puts as much mass as it can on the first positions of `order`."""
-    if all(low == high for low, high in law):
+    # Two fractions may be one float; widened, they are not taken for the same law.
+    if all(low == high and not isinstance(low, Fraction) for low, high in law):
         total = math.fsum(low for low, _ in law)
-        return [low / total for low, _ in law]
+        return [float(low) / total for low, _ in law]
     masses = [Fraction(low) * (1 - widen) for low, _ in law]
     left = 1 - sum(masses)
     for k in order:
@@ -233,11 +234,25 @@ def _set_masses(top: Law, bottom: Law, exact: bool, sign: int) -> Iterator[tuple
     if not exact:
         yield from _all_sets(top, bottom, sign)
         return
+    if any(isinstance(low, Fraction) for low, _ in (*top, *bottom)):
+        yield from _fraction_sets([Fraction(low) for low, _ in top], [Fraction(low) for low, _ in bottom])
+        return
     sums = [math.fsum(low for low, _ in law) for law in (top, bottom)]
-    cells = [(p / sums[0], q / sums[1]) for (p, _), (q, _) in zip(top, bottom, strict=True)]
+    cells = [(float(p) / sums[0], float(q) / sums[1]) for (p, _), (q, _) in zip(top, bottom, strict=True)]
     cells.sort(key=lambda pq: -pq[0] / pq[1] if pq[1] > 0 else (-math.inf if pq[0] > 0 else math.inf))
     for size in range(1, len(cells) + 1):
         yield math.fsum(p for p, _ in cells[:size]), math.fsum(q for _, q in cells[:size])
+
+
+def _fraction_sets(top: Sequence[Fraction], bottom: Sequence[Fraction]) -> Iterator[tuple[float, float]]:
+    """The same in fractions; what differs is kept apart, though it be one float."""
+    cells = [(p / sum(top), q / sum(bottom)) for p, q in zip(top, bottom, strict=True)]
+    cells.sort(key=lambda pq: -pq[0] / pq[1] if pq[1] else (-math.inf if pq[0] else math.inf))
+    p = q = Fraction(0)
+    for more in cells:
+        p, q = p + more[0], q + more[1]
+        near = float(p), float(q)
+        yield near if p == q or near[0] != near[1] else (near[0], math.nextafter(near[1], 0.0))
 
 
 def _all_sets(top: Law, bottom: Law, sign: int) -> Iterator[tuple[float, float]]:
@@ -257,7 +272,7 @@ def _ends(law: Law) -> tuple[Any, Any]:
     """Both ends of every interval, rescaled where the sums miss 1 by the slack that decimal fractions have."""
     import numpy as np
 
-    low, high = (np.array([ends[k] for ends in law]) for k in range(2))
+    low, high = (np.array([ends[k] for ends in law], dtype=np.float64) for k in range(2))
     return low / max(1.0, low.sum()), high / min(1.0, high.sum())
 
 

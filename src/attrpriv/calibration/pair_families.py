@@ -35,7 +35,7 @@ from attrpriv.divergences import lattice_delta_upper
 from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
-from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.laws.records import CountPairs, Interval01, Number, RecordLaws
 
 Block = tuple[int, int]
 # What the window of each law leaves out: far below any delta, and charged all the same.
@@ -91,8 +91,8 @@ def family_of(records: RecordLaws, pairs: CountPairs, known: int) -> Family:
 class Events:
     """Pairs (k, k + apart) with k in `range`, of n rows that count 1 with probability p1 or p0."""
 
-    p1: float
-    p0: float
+    p1: Number
+    p0: Number
     n: int
     apart: int
     range: Block

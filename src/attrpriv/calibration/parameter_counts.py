@@ -34,6 +34,7 @@ from attrpriv.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.lattice_law import UNIT
 from attrpriv.laws.parameter_counts import ParameterCounts
+from attrpriv.laws.records import Interval01
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +70,7 @@ def parameter_influence(counts: ParameterCounts) -> float:
 
 def _merged(counts: ParameterCounts, row: Sequence[float]) -> list[float]:
     """The weights of the different probabilities."""
-    sums: dict[tuple[float, float], list[float]] = {pair: [] for pair in counts.probabilities}
+    sums: dict[Interval01, list[float]] = {pair: [] for pair in counts.probabilities}
     for pair, weight in zip(counts.probabilities, row, strict=True):
         sums[pair].append(weight)
     return [math.fsum(weights) for weights in sums.values()]

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ _FEW_ROWS = 300
 _FEW_POINTS = (2_000_000, 50_000)
 
 
-Corner = tuple[float, float]
+Corner = tuple[float | Fraction, float | Fraction]
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def _whole_ends(rows: int, corner: Corner) -> float:
     return wasserstein_inf(_tails_or_point(rows, corner[0]), _tails_or_point(rows, corner[1])).distance
 
 
-def _tails_or_point(rows: int, p: float) -> LatticeLaw | BinomialTails:
+def _tails_or_point(rows: int, p: float | Fraction) -> LatticeLaw | BinomialTails:
     return binomial_tails(rows, p) if 0 < p < 1 else binomial_sum(rows, p, 0, p)
 
 

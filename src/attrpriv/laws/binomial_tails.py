@@ -19,9 +19,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.laws.records import Number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,10 +53,10 @@ class LogTails:
 class BinomialTails(LogTails):
     """Those of Bin(n, p)."""
 
-    p: float
+    p: Number
 
 
-def binomial_tails(n: int, p: float) -> BinomialTails:
+def binomial_tails(n: int, p: Number) -> BinomialTails:
     """The tails of Bin(n, p), 0 < p < 1.
 
     >>> tails = binomial_tails(4, 0.4)
@@ -65,7 +67,7 @@ def binomial_tails(n: int, p: float) -> BinomialTails:
     """
     import numpy as np
 
-    if n < 1 or not 1e-290 <= p < 1:
+    if n < 1 or not (p >= 1e-290 and 1 - p >= 1e-290):
         raise UsageError(f"binomial: needs n at least 1 and p from 1e-290 to below 1. Got n = {n}, p = {p}.")
     masses, error = _log_masses(n, p)
     lower = np.asarray(np.logaddexp.accumulate(masses), dtype=np.float64)
@@ -81,17 +83,22 @@ def binomial_tails(n: int, p: float) -> BinomialTails:
     return BinomialTails(n, below, above, 2 * (error + spread) + 16 * _ULP, p)
 
 
-def _log_masses(n: int, p: float) -> tuple[Array, float]:
+def _log_masses(n: int, p: Number) -> tuple[Array, float]:
     """log f(k) for k = 0..n, and a bound on the error: eight units of the terms, each from a function good to four."""
     import numpy as np
     from scipy.special import gammaln
 
     k = np.arange(n + 1, dtype=np.float64)
     factorials = gammaln(k + 1)
-    log_p, log_q = math.log(p), math.log1p(-p)
+    log_p, log_q = (_log(p), _log(1 - p)) if isinstance(p, Fraction) else (math.log(p), math.log1p(-p))
     masses = factorials[-1] - (factorials + factorials[::-1]) + (k * log_p + (n - k) * log_q)
     largest = 2 * float(factorials[-1]) + n * max(-log_p, -log_q) + 1
     return np.asarray(masses, dtype=np.float64), 8 * _ULP * largest
+
+
+def _log(p: Fraction) -> float:
+    """To a few units of itself, also where p is close to 1."""
+    return math.log(p) if 2 * p < 1 else math.log1p(-float(1 - p))
 
 
 def _roundings(tails: Array, masses: Array) -> float:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
 from attrpriv.laws.lattice_law import SMALLEST, UNIT, up
-from attrpriv.laws.records import RecordLaws
+from attrpriv.laws.records import Interval01, Number, RecordLaws
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +53,7 @@ class CountCases:
 
     n: int
     cases: tuple[tuple[Run, ...], ...]
-    share: float
+    share: Number
     records: RecordLaws
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ def _weights(cases: CountCases, case: tuple[Run, ...], tail: float) -> _Weights:
     )
 
 
-def _log_weights(n: int, share: float) -> tuple[Array, Array]:
+def _log_weights(n: int, share: Number) -> tuple[Array, Array]:
     """log of P(Bin(n, share) = a) relative to the mode's, and a bound on its error, for all a."""
     import numpy as np
 
@@ -151,7 +151,7 @@ def _log_weights(n: int, share: float) -> tuple[Array, Array]:
         raise UsageError(f"cases: at most {_MOST_ROWS:,} rows for the exact law of a set. Got {n:,}.")
     mode = min(int((n + 1) * share), n)
     k = np.arange(n, dtype=np.float64)
-    steps = np.log((n - k) / (k + 1) * (share / (1 - share)))
+    steps = np.log((n - k) / (k + 1) * float(share / (1 - share)))
     logs = np.concatenate([-np.cumsum(steps[:mode][::-1])[::-1], [0.0], np.cumsum(steps[mode:])])
     away = np.abs(np.arange(n + 1) - mode)
     # Each step is off by 8 units and 8 of itself; the sum of steps of one sign by one unit of itself a step.
@@ -224,13 +224,13 @@ def _windowed(cases: CountCases, case: tuple[Run, ...], tail: float) -> LatticeL
     return law.convolve(common, exact=False).trimmed(tail / 2)
 
 
-def _dense(records: RecordLaws, law: tuple[tuple[float, float], ...]) -> Array:
+def _dense(records: RecordLaws, law: tuple[Interval01, ...]) -> Array:
     """Probabilities of the least value, the next whole number, and so on."""
     import numpy as np
 
     masses, total = np.zeros(records.width + 1), math.fsum(low for low, _ in law)
     for value, (low, _) in zip(records.values, law, strict=True):
-        masses[value - records.values[0]] = low / total
+        masses[value - records.values[0]] = float(low) / total
     return masses
 
 

@@ -30,7 +30,7 @@ from functools import lru_cache
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.fixed_point import record_masses
-from attrpriv.laws.records import RecordLaws
+from attrpriv.laws.records import Number, RecordLaws
 
 BITS = 192
 # Digits carried beyond BITS while a binomial law is built.
@@ -82,7 +82,7 @@ def window_law(records: RecordLaws, n: int, a: int) -> WindowLaw:
     return _product(_power(records.values, member, a), _power(records.values, rest, n - a))
 
 
-def window_binomial(n: int, p: float | Fraction) -> WindowLaw:
+def window_binomial(n: int, p: Number) -> WindowLaw:
     """Bin(n, p).
 
     >>> [mass / 2**BITS for mass in window_binomial(2, 0.5).masses]
@@ -116,7 +116,7 @@ def _outwards(ratios: Iterable[tuple[int, int]]) -> tuple[list[int], int]:
     return weights, 0
 
 
-def _power(values: Sequence[int], law: Sequence[float], n: int) -> WindowLaw:
+def _power(values: Sequence[int], law: Sequence[Number], n: int) -> WindowLaw:
     """The n-th convolution power of one row's law, by squaring, small entries at the ends left out on the way."""
     if n == 0:
         return WindowLaw(0, (2**BITS,))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice_law import SMALLEST, UNIT, LatticeLaw, mixture, up
+from attrpriv.laws.records import Number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,8 +47,8 @@ _LEAST_P = 1e-290
 _WIDEST = 2**26
 
 
-def binomial_sum(a: int, p1: float, b: int, p0: float, *, tail: float = 0.0) -> LatticeLaw:
-    """The law of Bin(a, p1) + Bin(b, p0), independent.
+def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0) -> LatticeLaw:
+    """The law of Bin(a, p1) + Bin(b, p0), independent. A probability that no float writes is a fraction.
 
     >>> [round(float(mass), 4) for mass in binomial_sum(0, 0.4, 4, 0.6).masses]
     [0.0256, 0.1536, 0.3456, 0.3456, 0.1296]
@@ -59,24 +60,25 @@ def binomial_sum(a: int, p1: float, b: int, p0: float, *, tail: float = 0.0) -> 
     return parts[0].convolve(parts[1], exact=True)
 
 
-def _binomial(n: int, p: float, tail: float) -> LatticeLaw:
+def _binomial(n: int, p: Number, tail: float) -> LatticeLaw:
     import numpy as np
 
-    if n < 0 or not (p == 0 or _LEAST_P <= p <= 1):
+    if n < 0 or not (p == 0 or _LEAST_P <= p <= 1) or 0 < 1 - p < _LEAST_P:
         raise UsageError(f"binomial: needs n at least 0 and p zero or from {_LEAST_P} to 1. Got n = {n}, p = {p}.")
     if n == 0 or p in (0.0, 1.0):
         return LatticeLaw(n if p == 1.0 else 0, np.ones(1), 0.0, 0.0)
     low, high = _bernstein(n, p, tail) if tail > 0 else (0, n)
     mode = min(max(int((n + 1) * p), low), high)
-    above = _products(_ratios(n, p, np.arange(mode, high, dtype=np.float64)))
-    below = _products(1 / _ratios(n, p, np.arange(mode - 1, low - 1, -1, dtype=np.float64)))
+    odds = float(p / (1 - p))  # of a fraction: rounded once, and 1 - p is exact
+    above = _products(_ratios(n, odds, np.arange(mode, high, dtype=np.float64)))
+    below = _products(1 / _ratios(n, odds, np.arange(mode - 1, low - 1, -1, dtype=np.float64)))
     weights = np.concatenate([below[::-1], [1.0], above])
-    law = _normalised(n, p, mode - len(below), len(below), weights)
+    law = _normalised(n, odds, mode - len(below), len(below), weights)
     # The whole support was asked for: a law without all of it must not look like one that has it.
     return law if tail > 0 or law.pointwise else LatticeLaw(law.start, law.masses, math.inf, law.distance)
 
 
-def _normalised(n: int, p: float, start: int, mode: int, weights: Array) -> LatticeLaw:
+def _normalised(n: int, odds: float, start: int, mode: int, weights: Array) -> LatticeLaw:
     """Weights relative to the mode's, divided by their sum; `beyond` bounds what the window leaves out."""
     import numpy as np
 
@@ -86,21 +88,21 @@ def _normalised(n: int, p: float, start: int, mode: int, weights: Array) -> Latt
     error = (float(steps.max()) + float(np.dot(steps, weights)) / total * (1 + 1e-9)) * _STEP * (1 + 1e-9) + 8 * UNIT
     end, beyond = start + len(weights) - 1, 0.0
     if end < n:
-        beyond += float(weights[-1]) / total * _geometric(_ratio(n, p, end))
+        beyond += float(weights[-1]) / total * _geometric(_ratio(n, odds, end))
     if start > 0:
-        beyond += float(weights[0]) / total * _geometric(1 / _ratio(n, p, start - 1))
+        beyond += float(weights[0]) / total * _geometric(1 / _ratio(n, odds, start - 1))
     if (start, end) != (0, n):
         beyond += SMALLEST  # the products above can underflow
     lost = min(1.0, up(beyond * (1 + 2 * error)))
     return LatticeLaw(start, weights / total, up(error + lost), lost)
 
 
-def _ratios(n: int, p: float, k: Array) -> Array:
-    return (n - k) / (k + 1) * (p / (1 - p))
+def _ratios(n: int, odds: float, k: Array) -> Array:
+    return (n - k) / (k + 1) * odds
 
 
-def _ratio(n: int, p: float, k: int) -> float:
-    return (n - k) / (k + 1) * (p / (1 - p))
+def _ratio(n: int, odds: float, k: int) -> float:
+    return (n - k) / (k + 1) * odds
 
 
 def _geometric(ratio: float) -> float:
@@ -118,16 +120,16 @@ def _products(ratios: Array) -> Array:
     return weights[: int(small[0])] if small.size else weights
 
 
-def _bernstein(n: int, p: float, tail: float) -> tuple[int, int]:
+def _bernstein(n: int, p: Number, tail: float) -> tuple[int, int]:
     """Where all but `tail` of Bin(n, p) lies."""
     log = math.log(2 / tail) * (1 + 1e-12)
-    reach = log / 3 + math.sqrt(log * log / 9 + 2 * log * n * p * (1 - p))
-    centre, reach = n * p, reach * (1 + 1e-12) + 2
+    reach = log / 3 + math.sqrt(log * log / 9 + 2 * log * n * float(p) * float(1 - p))
+    centre, reach = float(n * p), reach * (1 + 1e-12) + 2
     return max(0, math.floor(centre - reach)), min(n, math.ceil(centre + reach))
 
 
 def record_sum(
-    values: Sequence[int], law1: Sequence[float], a: int, law0: Sequence[float], b: int, *, tail: float = 0.0
+    values: Sequence[int], law1: Sequence[Number], a: int, law0: Sequence[Number], b: int, *, tail: float = 0.0
 ) -> LatticeLaw:
     """The law of the sum of `a` draws from law1 and `b` from law0, both on `values`.
 
@@ -143,7 +145,7 @@ def record_sum(
     return together.trimmed(tail / 4) if tail > 0 else together
 
 
-def _record(values: Sequence[int], law: Sequence[float]) -> LatticeLaw:
+def _record(values: Sequence[int], law: Sequence[Number]) -> LatticeLaw:
     if len(values) != len(law):
         raise UsageError(f"law: must have one probability for each of {len(values)} values. Got {len(law)}.")
     return LatticeLaw.of(dict(zip(values, law, strict=True)))

@@ -25,6 +25,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
@@ -75,7 +76,7 @@ class LatticeLaw:
             object.__setattr__(self, "error", math.inf)
 
     @staticmethod
-    def of(probabilities: Mapping[int, float]) -> LatticeLaw:
+    def of(probabilities: Mapping[int, float | Fraction]) -> LatticeLaw:
         """The law with these probabilities, divided by their sum."""
         import numpy as np
 
@@ -86,8 +87,11 @@ class LatticeLaw:
         start = min(positive)
         masses = np.zeros(max(positive) - start + 1)
         for value, probability in positive.items():
-            masses[value - start] = probability / total
-        return _accurate(start, masses, masses > 0, error=4 * UNIT, lost=0.0)
+            masses[value - start] = float(probability) / total
+        there = np.isin(np.arange(start, start + len(masses)), list(positive))
+        # The sum is off by a unit, the quotient by another; each fraction by one more, as is the sum of them.
+        fractions = any(isinstance(probability, Fraction) for probability in positive.values())
+        return _accurate(start, masses, there, error=(8 if fractions else 4) * UNIT, lost=0.0)
 
     @property
     def end(self) -> int:
@@ -181,7 +185,7 @@ def up(x: float) -> float:
     return x * (1 + 16 * UNIT) + math.ulp(0.0) if x > 0 else 0.0
 
 
-def require_probabilities(name: str, probabilities: Sequence[float]) -> float:
+def require_probabilities(name: str, probabilities: Sequence[float | Fraction]) -> float:
     """Their sum, which must be close to 1."""
     if not probabilities or any(not (math.isfinite(p) and 0 <= p <= 1) for p in probabilities):
         raise UsageError(f"{name}: must be one or more numbers between 0 and 1. Got {list(probabilities)[:8]}.")

@@ -31,6 +31,7 @@ from attrpriv.laws.count_cases import MixedMasses
 from attrpriv.laws.fixed_point import fixed_binomial_sum
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, mixture
 from attrpriv.laws.lattice_law import UNIT, require_probabilities, up
+from attrpriv.laws.records import Interval01, Number
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-Interval01 = tuple[float, float]
 MOST_ROWS = 10**6
 # Weights or probabilities that leave a mass open by more than a tenth say too little.
 _MOST_OPEN = 0.1
@@ -112,7 +112,7 @@ class ParameterCounts:
 
 
 def _drift(n: int, pair: Interval01) -> float:
-    low, high = map(Fraction, pair)
+    low, high = (Fraction(end) for end in pair)
     if low == high:
         return 0.0
     ratio = float(max(high / low, (1 - low) / (1 - high)) - 1) * (1 + 4 * UNIT)
@@ -162,7 +162,7 @@ def _tails(counts: ParameterCounts) -> tuple[LogTails, ...]:
     return tuple(_mixed_tails(counts, row, parts) for row in counts.weights)
 
 
-def _state_tails(n: int, p: float) -> LogTails:
+def _state_tails(n: int, p: Number) -> LogTails:
     import numpy as np
 
     if 0 < p < 1:

@@ -7,7 +7,7 @@ r"""What one row adds to a counted statistic, and which counts of rows must look
 | n | `CountPairs.n`, the number of rows, public |
 | a | how many rows are in the secret's category: the secret, known to lie in [low, high] |
 | pairs | (a, b) in that range at most `apart` apart |
-| P(value) | an interval [low, high] for each value; a single number is an interval of width 0 |
+| P(value) | an interval [low, high] for each value; a number is an interval of width 0, a fraction where no float is it |
 
 Rows are independent given their category. Theta is the box of all laws whose probabilities lie in the intervals (and sum to 1),
 the same `member` and the same `rest` for all rows. The number of events among n rows has values (0, 1).
@@ -22,10 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from attrpriv.errors import UsageError
 
-Interval01 = tuple[float, float]
+# A probability is the float that writes it, or a fraction where none does: 5/13, and what 1e-20 leaves of 1.
+Number = float | Fraction
+Interval01 = tuple[Number, Number]
 # How far probabilities written as decimal fractions may be from summing to one.
 SUM_SLACK = 1e-9
 
@@ -49,7 +52,7 @@ class RecordLaws:
             _require_law(name, law, len(self.values))
 
     @staticmethod
-    def event(member: float | Interval01, rest: float | Interval01) -> RecordLaws:
+    def event(member: Number | Interval01, rest: Number | Interval01) -> RecordLaws:
         """A row counts 1 with this probability and 0 otherwise."""
         return RecordLaws((0, 1), _both(member), _both(rest))
 
@@ -97,7 +100,7 @@ class CountPairs:
         return CountPairs(n, 0, n, n)
 
 
-def _both(p: float | Interval01) -> tuple[Interval01, Interval01]:
+def _both(p: Number | Interval01) -> tuple[Interval01, Interval01]:
     low, high = p if isinstance(p, tuple) else (p, p)
     return (1 - high, 1 - low), (low, high)
 

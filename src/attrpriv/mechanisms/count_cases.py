@@ -8,16 +8,17 @@ and only if every secret is of this kind: a secret with `between` is hidden poin
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Literal
 
-from attrpriv.assumptions.probabilities import Pair
+from attrpriv.assumptions.probabilities import Pair, exactly, kept
 from attrpriv.calibration.count_cases import CountCases, case_loss_lower, least_case_scale
 from attrpriv.calibration.direct import Noise, direct_delta
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework.counted import case_runs
 from attrpriv.guarantee import CountCasesCheck, CountCasesEvidence
+from attrpriv.laws.records import Number
 from attrpriv.mechanisms.counted import Counted
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally_layout import members_of
@@ -109,14 +110,14 @@ def _checks(found: Counted) -> tuple[CountCasesCheck, ...]:
     return tuple(checks)
 
 
-def _share(shares: Mapping[str, Pair], members: frozenset[str], categories: tuple[str, ...]) -> float:
+def _share(shares: Mapping[str, Pair], members: frozenset[str], categories: tuple[str, ...]) -> Number:
     """The prior share of the secret's categories, where it is a single number."""
-    known = {name: pair[0] for name, pair in shares.items() if pair[0] == pair[1]}
+    known = {name: exactly(pair[0]) for name, pair in shares.items() if pair[0] == pair[1]}
     if not all(name in known for name in members):
         raise Refusal("it needs a prior share of the secret's categories that is a number.")
-    inside = math.fsum(known[name] for name in members)
+    inside = sum((known[name] for name in members), Fraction(0))
     # Shares may miss the sum 1 by the slack that decimal fractions have.
-    share = inside / math.fsum(known.values()) if len(known) == len(categories) else inside
-    if not 1e-290 <= share < 1:
+    share = kept(inside / sum(known.values()) if len(known) == len(categories) and any(known.values()) else inside)
+    if share is None or not 1e-290 <= share < 1:
         raise Refusal("it needs a prior share above 0 and below 1.")
     return share

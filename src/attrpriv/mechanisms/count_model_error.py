@@ -51,7 +51,7 @@ from attrpriv.guarantee import (
     SequenceCheck,
     WassersteinEvidence,
 )
-from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.laws.records import CountPairs, Interval01, Number, RecordLaws
 from attrpriv.mechanisms.accuracy import ModelError, off_by
 
 Real = Callable[[float], float]
@@ -209,7 +209,7 @@ def moved(records: RecordLaws, pairs: CountPairs, off: float) -> float:
     return 2 * max(a * steps[0] + (pairs.n - a) * steps[1] for a in ends) * (1 + 1e-9)
 
 
-def _log_change(p: float, low: float, high: float) -> float:
+def _log_change(p: Number, low: Number, high: Number) -> float:
     """An impossible value stays impossible."""
     if p == 0:
         return 0.0 if high == 0 else math.inf
@@ -236,7 +236,7 @@ def widened(records: RecordLaws, off: float) -> RecordLaws:
     """Every interval wider by a share of its ends; a probability of 0 stays 0."""
 
     def wide(law: Sequence[Interval01]) -> tuple[Interval01, ...]:
-        return tuple((low * (1 - off), min(1.0, high * (1 + off))) for low, high in law)
+        return tuple((float(low) * (1 - off), min(1.0, float(high) * (1 + off))) for low, high in law)
 
     if not off:
         return records

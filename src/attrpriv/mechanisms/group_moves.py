@@ -79,7 +79,7 @@ class Expected:
 def expected_tables(groups: Groups, members: Sequence[str], shares: tuple[float, float] | None) -> tuple[Expected, ...]:
     """What is expected of the tables: one way, or one for each end of a population's range."""
     rest = [name for name in groups.categories if name not in members]
-    stated = {name: (low + high) / 2 for name, (low, high) in (groups.prior or {}).items()}
+    stated = {name: float((low + high) / 2) for name, (low, high) in (groups.prior or {}).items()}
     sides = [_weights([stated.get(name) for name in side]) for side in (list(members), rest)]
     if shares is not None:
         return tuple(Expected(end, *sides) for end in shares)

@@ -157,7 +157,7 @@ def moments(found: ParameterCounted) -> list[tuple[float, float]]:
     for case in found.cases:
         if case.secret == found.cases[0].secret:
             states = _marginal(case)
-            p = [sum(pair) / 2 for pair in case.counts.probabilities]
+            p = [float(sum(pair) / 2) for pair in case.counts.probabilities]
             n, mean = case.counts.n, _average(states, p)
             within = _average(states, [x * (1 - x) for x in p])
             between = _average(states, [(x - mean) ** 2 for x in p])

@@ -110,7 +110,7 @@ def _stated(problem: Problem, member: Assumption) -> Gaussian | None:
     shares = dict(member.prior or {}) if isinstance(member, Groups) else {}
     if not isinstance(member, Groups) or set(shares) != set(member.categories):
         return None
-    weights = {name: (low + high) / 2 for name, (low, high) in shares.items()}
+    weights = {name: float((low + high) / 2) for name, (low, high) in shares.items()}
     mean, sd = {}, {}
     for column in problem.columns:
         if column not in member.columns:

@@ -4,16 +4,66 @@ from __future__ import annotations
 
 import math
 import random
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
-from attrpriv.assumptions.probabilities import Pair, ValueLaw, require_sum, weighted
+from attrpriv.assumptions.probabilities import Pair, ValueLaw, among, complement, exactly, outward, require_sum, weighted
 from attrpriv.errors import PolicyError
 
 
 def law(*probabilities: Any, values: Any = None) -> ValueLaw:
     return ValueLaw(values=list(range(len(probabilities))) if values is None else values, probabilities=list(probabilities))
+
+
+def test_a_number_stays_a_number_of_any_length() -> None:
+    """A third of all doubles, 5/13 among them, has a complement that no double writes: it is a fraction, not an interval."""
+    generator = random.Random(5)
+    doubles = [5 / 13, *(generator.random() for _ in range(120))]
+    complements = [complement((p, p)) for p in doubles]
+    assert all(exactly(low) == exactly(high) == 1 - exactly(p) for p, (low, high) in zip(doubles, complements, strict=True))
+    assert sum(isinstance(low, Fraction) for low, _ in complements) > 20
+
+
+@pytest.mark.parametrize("written", ["5/13", " 5 / 13", Fraction(5, 13), "10/26"])
+def test_a_fraction_is_kept_as_written(written: Any) -> None:
+    found = law(written, Fraction(8, 13))
+    assert found.probabilities == ((Fraction(5, 13),) * 2, (Fraction(8, 13),) * 2)
+    assert found.to_json()["probabilities"] == ["5/13", "8/13"]
+    assert ValueLaw.from_json(found.to_json()) == found
+
+
+def test_a_decimal_is_kept_to_its_last_digit() -> None:
+    written = Decimal("0.38461538461538461538461538")
+    ((low, high), _) = law(written, 1 - written).probabilities
+    assert low == high == Fraction(written)
+    assert law(Decimal("0.25"), Fraction(3, 4)).to_json()["probabilities"] == [0.25, 0.75]  # what a float writes is a float
+
+
+@pytest.mark.parametrize(
+    "wrong", ["0.5", "5/0", "1/3/1", "-1/3", "14/13", "half", Decimal("nan"), Decimal("1e-999999"), f"1/{'3' * 61}"]
+)
+def test_what_is_no_fraction_is_refused(wrong: Any) -> None:
+    assert "Got" in complaint(values=[0, 1], probabilities=[wrong, 0.5])
+
+
+def test_thirds_sum_to_one_and_nearly_is_left_open() -> None:
+    third = ((1 / 3, 1 / 3),) * 3
+    assert among(third, (True, False, False)) == (Fraction(1, 3), Fraction(1, 3))
+    assert among(third, (True, True, False)) == (Fraction(2, 3), Fraction(2, 3))
+    low, high = among(((0.3333333333, 0.3333333333),) * 3, (True, False, False))
+    assert low < Fraction(1, 3) < high
+
+
+@pytest.mark.parametrize("least", [Fraction(1, 10**400), 1 - Fraction(1, 10**400)])
+def test_what_floats_would_lose_stays_in_an_interval(least: Fraction) -> None:
+    low, high = among(((0.5, 0.5), (0.5, 0.5)), (True, False))
+    assert (low, high) == (0.5, 0.5)
+    low, high = outward(least, least)
+    assert low <= least <= high
+    assert low < high
 
 
 def complaint(**data: Any) -> str:

@@ -42,6 +42,10 @@ CASES = {
     "knots, cut": CountTransport(EVENT, 6, Reference(step=4, logs=(-2.0, 0.0, -2.0), size=7), 0.5, 0.2),
     "rare events": CountTransport(RecordLaws.event(1e-9, 1e-7), 5, Reference(count=2), 0.3, 0.1),
     "the sensitive column itself": CountTransport(RecordLaws.event(1.0, 0.0), 6, Reference(logs=LOGS), 2.0, 1.0),
+    "fractions": CountTransport(RecordLaws.event(Fraction(5, 13), Fraction(8, 13)), 6, Reference(count=3), 1.0, 0.5),
+    "nearly certain": CountTransport(
+        RecordLaws.event(1 - Fraction(1, 10**20), Fraction(1, 3)), 5, Reference(count=2), 0.3, 0.1
+    ),
     "a large promise": CountTransport(EVENT, 6, Reference(logs=LOGS), 50.0, 10.0),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import mpmath
 import pytest
@@ -14,7 +15,7 @@ from attrpriv.laws.binomial_tails import BinomialTails, binomial_tails
 def worst(tails: BinomialTails) -> float:
     """The largest error of an entry, against sums in 60 digits."""
     with mpmath.workdps(60):
-        n, p = tails.n, mpmath.mpf(tails.p)
+        n, p = tails.n, mpmath.mpf(Fraction(tails.p).numerator) / Fraction(tails.p).denominator
         masses = [mpmath.binomial(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
         off, below, above = mpmath.mpf(0), mpmath.mpf(0), mpmath.mpf(0)
         for k in range(n):
@@ -30,6 +31,17 @@ def worst(tails: BinomialTails) -> float:
     ("n", "p"), [(1, 0.5), (1, 1e-3), (1, 1e-200), (2, 0.999), (4, 0.4), (10, 1e-9), (300, 0.3), (2000, 0.01), (1500, 0.7)]
 )
 def test_every_entry_is_within_the_error(n: int, p: float) -> None:
+    require_within_the_error(n, p)
+
+
+@pytest.mark.parametrize("p", [Fraction(5, 13), Fraction(1, 3), 1 - Fraction(1, 10**20), Fraction(1, 7 * 10**15)])
+@pytest.mark.parametrize("n", [1, 2, 17, 300])
+def test_a_fraction_is_itself(n: int, p: Fraction) -> None:
+    """1 - 10^-20 is no float; read as 1 it would lose every other answer."""
+    require_within_the_error(n, p)
+
+
+def require_within_the_error(n: int, p: float | Fraction) -> None:
     tails = binomial_tails(n, p)
     assert worst(tails) <= tails.error < 1e-8
     assert tails.log_below[-1] == 0
