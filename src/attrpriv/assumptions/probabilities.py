@@ -140,7 +140,7 @@ def complement(pair: Pair) -> Pair:
     """The probability that an event does not happen.
 
     >>> complement((5 / 13, 5 / 13))[0]
-    Fraction(961538461538461, 1562500000000000)
+    Fraction(1923076923076923, 3125000000000000)
     """
     return outward(1 - exactly(pair[1]), 1 - exactly(pair[0]))
 

@@ -25,8 +25,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from attrpriv.calibration.pair_families import TAIL, Block, Family, family_of, noisy_delta
-from attrpriv.calibration.search import largest_private
+from attrpriv.calibration.half_lines import TAIL, WholeNoise
+from attrpriv.calibration.pair_families import Block, Family, family_of
+from attrpriv.calibration.search import largest_private, least_place
 from attrpriv.divergences import gaussian_mixture_delta_upper, lattice_delta_upper
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.gaussian_mixture import GaussianMixture
@@ -66,7 +67,7 @@ def direct_delta(
     """
     _require_epsilon(epsilon)
     family = family_of(records, pairs, known)
-    found = family.worst(noise_law(noise, scale), epsilon, enough)
+    found = family.worst(added_noise(noise, scale), epsilon, enough)
     return DirectDelta(found.upper, family.pair(found.block), found.attained)
 
 
@@ -85,7 +86,7 @@ def least_direct_scale(
     families = [family_of(records, pairs, known) for records in records_list]
     scale, most = 0.0, _LARGEST * pairs.n * max(records.width for records in records_list)
     for _ in range(_ROUNDS):
-        broken = _first_broken(families, noise_law(noise if scale > 0 else "none", scale), epsilon, delta)
+        broken = _first_broken(families, added_noise(noise if scale > 0 else "none", scale), epsilon, delta)
         if broken is None:
             return scale
         if noise == "none":
@@ -119,10 +120,12 @@ def continuous_gaussian_sigma(law_a: LatticeLaw, law_b: LatticeLaw, epsilon: flo
     return least_scale(keeps, abs(law_a.mean - law_b.mean) + 1.0)
 
 
-def _first_broken(families: Sequence[Family], law: LatticeLaw, epsilon: float, delta: float) -> tuple[Family, Block] | None:
+def _first_broken(
+    families: Sequence[Family], noise: LatticeLaw | WholeNoise, epsilon: float, delta: float
+) -> tuple[Family, Block] | None:
     """A family and the worst block of it, if its bound is above delta."""
     for family in families:
-        found = family.worst(law, epsilon, delta)
+        found = family.worst(noise, epsilon, delta)
         if not found.upper <= delta:
             return family, found.block
     return None
@@ -132,15 +135,15 @@ def _least_for(family: Family, block: Block, noise: Noise, epsilon: float, delta
     """The least scale for one block of pairs, among floats of few digits."""
     laws = family.laws(block)
 
-    @cache
-    def keeps(scale: float) -> bool:
+    def reached(place: int) -> float:
+        scale = _scale_at(place)
         if scale > most:
             raise UsageError(
                 f"delta: {delta:g} is out of reach of the accuracy of floats here. Use a larger delta, or delta 0."
             )
-        return noisy_delta(laws, noise_law(noise, scale), epsilon) <= delta
+        return family.bound(block, added_noise(noise, scale), epsilon)
 
-    return least_scale(keeps, abs(laws[0].mean - laws[1].mean) + 1.0)
+    return _scale_at(least_place(reached, delta, _place_of(abs(laws[0].mean - laws[1].mean) + 1.0), 1 << (_DIGITS - 1)))
 
 
 def least_scale(keeps: Callable[[float], bool], start: float) -> float:
@@ -152,6 +155,22 @@ def _few_digits(scale: float) -> float:
     """Rounded up to `_DIGITS` binary digits, so that a search meets few different scales."""
     mantissa, exponent = math.frexp(scale)
     return math.ldexp(math.ceil(math.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)
+
+
+def _place_of(scale: float) -> int:
+    """The floats of few digits, counted: neighbours have neighbouring numbers, and 2^(_DIGITS - 1) more is twice the scale."""
+    mantissa, exponent = math.frexp(_few_digits(scale))
+    return (exponent << (_DIGITS - 1)) + int(math.ldexp(mantissa, _DIGITS)) - (1 << (_DIGITS - 1))
+
+
+def _scale_at(place: int) -> float:
+    exponent, rest = divmod(place, 1 << (_DIGITS - 1))
+    return math.ldexp(rest + (1 << (_DIGITS - 1)), exponent - _DIGITS)
+
+
+def added_noise(noise: Noise, scale: float) -> LatticeLaw | WholeNoise:
+    """Z, for comparing laws: its masses are computed where they are needed."""
+    return noise_law("none", 0.0) if noise == "none" else WholeNoise(noise, scale)
 
 
 def noise_law(noise: Noise, scale: float) -> LatticeLaw:

@@ -26,20 +26,21 @@ What must never change: `worst` is an upper bound over every pair, whatever its 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
+from attrpriv.calibration.half_lines import TAIL, WholeNoise, half_line_delta
 from attrpriv.divergences import lattice_delta_upper
 from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
+from attrpriv.laws.lattice_law import DIRECT
 from attrpriv.laws.records import CountPairs, Interval01, Number, RecordLaws
 
 Block = tuple[int, int]
-# What the window of each law leaves out: far below any delta, and charged all the same.
-TAIL = 1e-20
+Noise = LatticeLaw | WholeNoise
 # Families of at most this many pairs are looked at pair by pair, larger ones until the bound is this close to a value attained.
 _FEW = 256
 _CLOSE = 1e-3
@@ -68,7 +69,10 @@ class Family(Protocol):
     def pair(self, block: Block) -> tuple[int, int]:
         """One pair of counts in the block."""
 
-    def worst(self, noise: LatticeLaw, epsilon: float, delta: float) -> Worst:
+    def bound(self, block: Block, noise: Noise, epsilon: float) -> float:
+        """A bound on H over the pairs of the block."""
+
+    def worst(self, noise: Noise, epsilon: float, delta: float) -> Worst:
         """A bound over all pairs; it need not be sharp once it is known to be at most `delta`, or larger."""
 
 
@@ -99,22 +103,19 @@ class Events:
     known: int
 
     def laws(self, block: Block) -> tuple[LatticeLaw, LatticeLaw]:
-        members = max(0, block[0] - self.known)
-        others = max(0, self.n - self.apart - block[1] - self.known)
-        more = binomial_sum(members + self.apart, self.p1, others, self.p0, tail=TAIL)
-        return more, binomial_sum(members, self.p1, others + self.apart, self.p0, tail=TAIL)
+        return _event_laws(self, block)
 
     def pair(self, block: Block) -> tuple[int, int]:
         return block[0], block[0] + self.apart
 
-    def worst(self, noise: LatticeLaw, epsilon: float, delta: float) -> Worst:
+    def worst(self, noise: Noise, epsilon: float, delta: float) -> Worst:
         """Best first: the block of the largest bound is halved until it is a single pair, private, or close enough."""
         if self.p1 == self.p0:
             return Worst(0.0, self.range, 0.0)
         low, high = self.range
         close = 0.0 if high - low < _FEW else _CLOSE
-        attained, single = max((self._bound((k, k), noise, epsilon), (k, k)) for k in {low, (low + high) // 2, high})
-        heap = [(-self._bound(self.range, noise, epsilon), self.range)]
+        attained, single = max((self.bound((k, k), noise, epsilon), (k, k)) for k in {low, (low + high) // 2, high})
+        heap = [(-self.bound(self.range, noise, epsilon), self.range)]
         for _ in range(self._blocks(noise)):
             upper, (k1, k2) = -heap[0][0], heap[0][1]
             if k1 == k2 or upper <= max(delta, attained * (1 + close)):
@@ -124,18 +125,51 @@ class Events:
             heapq.heappop(heap)
             middle = (k1 + k2) // 2
             for half in ((k1, middle), (middle + 1, k2)):
-                bound = min(upper, self._bound(half, noise, epsilon))
+                bound = min(upper, self.bound(half, noise, epsilon))
                 heapq.heappush(heap, (-bound, half))
                 if half[0] == half[1]:
                     attained, single = max((attained, single), (bound, half))
         return Worst(-heap[0][0], heap[0][1], min(attained, -heap[0][0]))
 
-    def _bound(self, block: Block, noise: LatticeLaw, epsilon: float) -> float:
-        return noisy_delta(self.laws(block), noise, epsilon)
+    def bound(self, block: Block, noise: Noise, epsilon: float) -> float:
+        return _event_bound(self, block, noise, epsilon)
 
-    def _blocks(self, noise: LatticeLaw) -> int:
-        outputs = len(self.laws(self.range)[0].masses) + len(noise.masses)
+    def curve(self, block: Block, noise: Noise) -> Callable[[float], float]:
+        """The bound as a function of epsilon: by a half-line where a convolution would be long, else by the laws themselves."""
+        return _event_curve(self, block, noise)
+
+    def _blocks(self, noise: Noise) -> int:
+        wide = 2 * noise.reach if isinstance(noise, WholeNoise) else len(noise.masses)
+        outputs = len(self.laws(self.range)[0].masses) + wide
         return max(_LEAST_BLOCKS, min(_MOST_BLOCKS, _BLOCK_WORK // outputs))
+
+
+# A search looks at the same blocks again and again, and a certificate once more at those of the scale that was found.
+@lru_cache(maxsize=64)
+def _event_laws(events: Events, block: Block) -> tuple[LatticeLaw, LatticeLaw]:
+    members = max(0, block[0] - events.known)
+    others = max(0, events.n - events.apart - block[1] - events.known)
+    more = binomial_sum(members + events.apart, events.p1, others, events.p0, tail=TAIL)
+    return more, binomial_sum(members, events.p1, others + events.apart, events.p0, tail=TAIL)
+
+
+@lru_cache(maxsize=32)
+def _event_curve(events: Events, block: Block, noise: Noise) -> Callable[[float], float]:
+    one, other = events.laws(block)
+    if isinstance(noise, LatticeLaw) or not (noise.closed and len(one.masses) * 2 * noise.reach > DIRECT):
+        return noisy_curve((one, other), _lattice(noise))
+    larger, smaller = (one, other) if events.p1 >= events.p0 else (other, one)
+
+    def reached(epsilon: float) -> float:
+        found = half_line_delta(larger, smaller, noise, epsilon)
+        return noisy_delta((one, other), noise.lattice(), epsilon) if found is None else found
+
+    return reached
+
+
+@lru_cache(maxsize=4096)
+def _event_bound(events: Events, block: Block, noise: Noise, epsilon: float) -> float:
+    return events.curve(block, noise)(epsilon)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +190,11 @@ class WholeNumbers:
     def pair(self, block: Block) -> tuple[int, int]:
         return self.counts.low + block[0], self.counts.low + block[1]
 
-    def worst(self, noise: LatticeLaw, epsilon: float, delta: float) -> Worst:
-        noisy = [law.convolve(noise, exact=False) for law in self.all_laws]
+    def bound(self, block: Block, noise: Noise, epsilon: float) -> float:
+        return noisy_delta(self.laws(block), _lattice(noise), epsilon)
+
+    def worst(self, noise: Noise, epsilon: float, delta: float) -> Worst:
+        noisy = [law.convolve(_lattice(noise), exact=False) for law in self.all_laws]
         _require_work(len(noisy), max(len(law.masses) for law in noisy))
         found = all_pairs_delta(noisy, epsilon, apart=self.counts.apart)
         return Worst(found.upper, found.pair, found.upper)
@@ -183,8 +220,17 @@ def _row_sums(records: RecordLaws, law: tuple[Interval01, ...], first: int, last
 
 def noisy_delta(laws: tuple[LatticeLaw, LatticeLaw], noise: LatticeLaw, epsilon: float) -> float:
     """An upper bound on H of two laws with the noise added, the larger of both directions."""
+    return noisy_curve(laws, noise)(epsilon)
+
+
+def noisy_curve(laws: tuple[LatticeLaw, LatticeLaw], noise: LatticeLaw) -> Callable[[float], float]:
+    """The same as a function of epsilon."""
     one, other = (law.convolve(noise, exact=False) for law in laws)
-    return max(lattice_delta_upper(one, other, epsilon), lattice_delta_upper(other, one, epsilon))
+    return lambda epsilon: max(lattice_delta_upper(one, other, epsilon), lattice_delta_upper(other, one, epsilon))
+
+
+def _lattice(noise: Noise) -> LatticeLaw:
+    return noise if isinstance(noise, LatticeLaw) else noise.lattice()
 
 
 def _whole_numbers(records: RecordLaws, pairs: CountPairs, known: int) -> WholeNumbers:

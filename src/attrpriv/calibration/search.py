@@ -12,6 +12,8 @@ from collections.abc import Callable
 from attrpriv.errors import UsageError
 
 _STEPS = 2000
+# So many guesses by a line; then halves.
+_GUESSES = 30
 # e to this power is near the end of the floats; a promise at such an epsilon says nothing.
 _LARGEST_EPSILON = 500.0
 
@@ -48,6 +50,41 @@ def _above(is_private: Callable[[float], bool], low: float) -> float:
         if not math.isfinite(value):
             raise UsageError("calibration: every value is private; there is no threshold to find.")
     return value
+
+
+def least_place(reached: Callable[[int], float], delta: float, start: int, step: int) -> int:
+    """The least whole number with reached(number) <= delta, for `reached` falling: shown to hold, and not to hold one before.
+
+    The logarithm of `reached` is nearly a line, so that few values of it are asked for (the Illinois rule).
+
+    >>> least_place(lambda k: math.exp(-k / 100), 1e-6, 7, 64)
+    1382
+    """
+    low, high, at_low, at_high = start - step, start, math.nan, reached(start)
+    while not at_high <= delta:
+        low, high, at_low, at_high = high, high + step, at_high, reached(high + step)
+    while not at_low > delta:
+        at_low = reached(low)
+        if at_low <= delta:
+            low, high, at_high, at_low = low - step, low, at_low, math.nan
+            if start - low > _STEPS * step:
+                raise UsageError("calibration: every value is private; there is no threshold to find.")
+    above, below, moved = _log_share(at_low, delta), _log_share(at_high, delta), 0
+    for count in range(_STEPS):
+        if high - low <= 1:
+            break
+        share = above / (above - below) if count < _GUESSES and math.isfinite(above - below) and above > below else 0.5
+        middle = min(max(low + round((high - low) * share), low + 1), high - 1)
+        found = reached(middle)
+        if found <= delta:
+            high, below, above, moved = middle, _log_share(found, delta), above / (2 if moved > 0 else 1), 1
+        else:
+            low, above, below, moved = middle, _log_share(found, delta), below / (2 if moved < 0 else 1), -1
+    return high
+
+
+def _log_share(found: float, delta: float) -> float:
+    return math.log(found) - math.log(delta) if found > 0 and delta > 0 else -math.inf
 
 
 def least_epsilon(reached: Callable[[float], float], delta: float, *, start: float = 1.0, close: float = 1e-3) -> float:

@@ -42,7 +42,7 @@ SMALLEST = 2.0**-1000
 # How far probabilities may be from summing to one.
 SUM_SLACK = 1e-9
 # Products up to which a direct sum is used, where it need not be; and beyond which it is refused.
-_DIRECT = 2**25
+DIRECT = 2**25
 _LARGEST = 2**36
 
 
@@ -115,7 +115,7 @@ class LatticeLaw:
         """Of the masses, the best float."""
         import numpy as np
 
-        return self.start + float(np.dot(np.arange(len(self.masses)), self.masses) / self.masses.sum())
+        return self.start + float((np.arange(len(self.masses)) * self.masses).sum() / self.masses.sum())
 
     @property
     def variance(self) -> float:
@@ -151,12 +151,15 @@ class LatticeLaw:
         size = up(cut * (1 + len(self.masses) * 2 * UNIT) * (1 + (self.error if math.isfinite(self.error) else 0.0)))
         return LatticeLaw(self.start + left, self.masses[left : len(self.masses) - right], self.error, up(self.lost + size))
 
-    def convolve(self, other: LatticeLaw, *, exact: bool) -> LatticeLaw:
-        """The law of X + Y, independent. `exact`: by positive terms; else a long sum is an FFT, with an absolute error."""
+    def convolve(self, other: LatticeLaw, *, exact: bool, direct: int | None = None) -> LatticeLaw:
+        """The law of X + Y, independent. `exact`: by positive terms; else a long sum is an FFT, with an absolute error.
+
+        A sum is long from more than `direct` products on.
+        """
         size = len(self.masses) * len(other.masses)
         if exact and size > _LARGEST:
             raise UsageError(f"convolve: {size:.1e} products are too many for an exact sum. Give a tail.")
-        return _direct(self, other) if exact or size <= _DIRECT else _fft(self, other)
+        return _direct(self, other) if exact or size <= (DIRECT if direct is None else direct) else _fft(self, other)
 
 
 def mixture(laws: Sequence[LatticeLaw], weights: Sequence[float]) -> LatticeLaw:
@@ -243,7 +246,8 @@ def _fft(p: LatticeLaw, q: LatticeLaw) -> LatticeLaw:
     masses = np.maximum(irfft(rfft(p.masses, points) * rfft(q.masses, points), points)[:size], 0.0)
     kappa = _kappa(points)
     one_p, one_q = float(p.masses.sum()), float(q.masses.sum())
-    two_p, two_q = float(np.linalg.norm(p.masses)), float(np.linalg.norm(q.masses))
+    # No BLAS: for so little work its threads cost more than they bring.
+    two_p, two_q = (math.sqrt(float((law.masses * law.masses).sum())) * (1 + 64 * UNIT) for law in (p, q))
     # The transform of p is off by kappa sqrt(N) |p|_2 in norm and of q nowhere larger than |q|_1, and the other way round; the
     # product adds its rounding, and the way back kappa times the norm of the result, at most |p|_2 |q|_1.
     norm = (two_p * one_q + two_q * one_p) * (2 * kappa + 8 * UNIT) * (1 + math.sqrt(points) * kappa)

@@ -28,13 +28,12 @@ from functools import partial
 from attrpriv.calibration.box_loss import box_loss
 from attrpriv.calibration.count_hybrid import hybrid_loss, transport_box_loss
 from attrpriv.calibration.count_transport import transport_bounds
-from attrpriv.calibration.direct import direct_delta, noise_law
+from attrpriv.calibration.direct import added_noise, direct_delta
 from attrpriv.calibration.kernel import kernel_loss_upper
 from attrpriv.calibration.laplace import laplace_loss
 from attrpriv.calibration.pair_families import Events, family_of
 from attrpriv.calibration.parameter_counts import parameter_kernel_loss, parameter_loss
 from attrpriv.calibration.search import least_epsilon
-from attrpriv.divergences import lattice_delta_upper
 from attrpriv.errors import AttrprivError
 from attrpriv.guarantee import (
     CountCheck,
@@ -142,12 +141,7 @@ class _Noisy:
         family = family_of(widened(check.records, off), check.pairs, self.evidence.known)
         if not isinstance(family, Events):
             return math.inf
-        noise = noise_law(self.evidence.noise, self.evidence.scale)
-        one, other = (law.convolve(noise, exact=False) for law in family.laws(family.range))
-
-        def reached(epsilon: float) -> float:
-            return max(lattice_delta_upper(one, other, epsilon), lattice_delta_upper(other, one, epsilon))
-
+        reached = family.curve(family.range, added_noise(self.evidence.noise, self.evidence.scale))
         return least_epsilon(reached, self.delta, start=self.epsilon)
 
     def _pair_by_pair(self, check: CountCheck, off: float) -> float:
