@@ -100,7 +100,7 @@ class GroupWorld:
         member, n = self.problem.theta[0], self.problem.n
         assert isinstance(member, Groups)
         first, second = member.categories
-        share = sum((member.prior or {})[first]) / 2
+        share = float(sum((member.prior or {})[first]) / 2)
         columns, drift = self.problem.columns, member.tolerance
         for a in drawn_counts(self.problem, share, rng, count):
             total, spread = np.zeros(len(columns)), np.zeros((len(columns), len(columns)))

@@ -40,7 +40,7 @@ def drawn_law(box: Sequence[tuple[float, float]], rng: random.Random) -> list[fl
 
 def drawn_shares(counts: Counts, rng: random.Random) -> dict[str, float]:
     """Shares of the categories that the prior allows; those it is silent about share the rest at random."""
-    shares = {name: rng.uniform(*pair) for name, pair in counts.prior.items()}
+    shares = {name: rng.uniform(*map(float, pair)) for name, pair in counts.prior.items()}
     silent = [name for name in counts.categories if name not in shares]
     parts = [rng.choice([0.001, rng.random() + 0.001]) for _ in silent]
     left = max(0.0, 1 - sum(shares.values()))

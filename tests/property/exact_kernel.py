@@ -20,12 +20,12 @@ def convolve(p: Mapping[int, Fraction], q: Mapping[int, Fraction]) -> Law:
     return {x: Fraction(mass) for x, mass in out.items()}
 
 
-def record(values: Sequence[int], probabilities: Sequence[float]) -> Law:
-    total = sum(map(Fraction, probabilities))
+def record(values: Sequence[int], probabilities: Sequence[float | Fraction]) -> Law:
+    total = sum(Fraction(p) for p in probabilities)
     return {value: Fraction(p) / total for value, p in zip(values, probabilities, strict=True)}
 
 
-def event(p: float) -> Law:
+def event(p: float | Fraction) -> Law:
     return {0: 1 - Fraction(p), 1: Fraction(p)}
 
 

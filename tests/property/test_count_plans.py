@@ -20,12 +20,13 @@ from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.secret import Parameter
+from attrpriv.laws.records import Interval01
 from attrpriv.mechanisms import Plan, plan
 from attrpriv.queries.query import Query
 from tests.property.count_twin import Truth, alike, keeps
 
 NAMES = ("a", "b", "c")
-Box = tuple[tuple[float, float], ...]
+Box = tuple[Interval01, ...]
 
 
 # ------------------------------------------------------------------------------------------------------------- problems

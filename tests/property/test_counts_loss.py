@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.calibration import direct_delta, histogram_loss, laplace_loss
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
 
-Box = tuple[tuple[float, float], ...]
+Box = tuple[Interval01, ...]
 Output = dict[Any, Any]
 SCALES = st.sampled_from([0.0, 0.3, 1.0, 2.5])
 NOISES = st.sampled_from(["none", "laplace", "gaussian"])

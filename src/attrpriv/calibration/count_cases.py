@@ -24,7 +24,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from attrpriv.calibration.direct import Noise, least_scale, noise_law
-from attrpriv.calibration.pair_families import TAIL, noisy_delta
+from attrpriv.calibration.half_lines import TAIL
+from attrpriv.calibration.pair_families import noisy_delta
 from attrpriv.divergences.lattice import lattice_max_divergence
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.count_cases import UNDERFLOW, CountCases, MixedMasses, case_laws

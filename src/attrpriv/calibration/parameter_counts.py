@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 
 from attrpriv.calibration.count_cases import case_delta, case_loss, case_loss_lower, least_case_scale
 from attrpriv.calibration.direct import Noise
+from attrpriv.calibration.half_lines import TAIL
 from attrpriv.calibration.kernel import CertifiedKernel, kernel_for, weights_loss
 from attrpriv.calibration.kernel_accuracy import KernelError, error_for
 from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
-from attrpriv.calibration.pair_families import TAIL
 from attrpriv.calibration.secret_laws import BITS, SecretLaws, float_laws
 from attrpriv.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.errors import RefusedError, UsageError

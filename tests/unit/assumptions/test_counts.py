@@ -11,6 +11,7 @@ import pytest
 
 from attrpriv.assumptions import Counts
 from attrpriv.assumptions.network import Network, Node
+from attrpriv.assumptions.probabilities import Pair
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.queries.conditions import parse_condition
 from tests.unit.assumptions.networks import brute, random_network
@@ -28,7 +29,7 @@ def smokers(**changes: Any) -> Counts:
     return Counts(**({"sensitive": "smoker", "given": STAY | VISITS} | changes))
 
 
-def event(counts: Counts, text: str, **bins: Any) -> dict[str, tuple[float, float]]:
+def event(counts: Counts, text: str, **bins: Any) -> dict[str, Pair]:
     return counts.event(parse_condition(text), bins)
 
 

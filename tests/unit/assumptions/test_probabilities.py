@@ -154,7 +154,7 @@ def random_box(rng: random.Random, exact: bool) -> tuple[Pair, ...]:
 
 
 def inside(rng: random.Random, box: tuple[Pair, ...]) -> list[float]:
-    p = rng.uniform(*box[0])
+    p = rng.uniform(*map(float, box[0]))
     return [p, 1 - p]
 
 
@@ -167,11 +167,11 @@ def test_every_mixture_of_members_is_inside(seed: int) -> None:
     shares: dict[str, Pair] = {name: (s, s if exact else s * 1.5) for name, s in zip("abc", (0.2, 0.3, 0.1), strict=True)}
     box = weighted(shares, laws)
     for _ in range(20):
-        chosen = {name: rng.uniform(*shares[name]) for name in "abc"}
+        chosen = {name: rng.uniform(*map(float, shares[name])) for name in "abc"}
         drawn = {name: inside(rng, laws[name]) for name in "abc"}
         total = sum(chosen.values())
         assert contains(box, [sum(chosen[n] * drawn[n][k] for n in "abc") / total for k in range(2)])
     ends = [[laws[n][k][1] for n in "abc"] for k in range(2)]
     extreme = sum(shares[n][0] * e for n, e in zip("abc", ends[0], strict=True)) / 0.6
     shrunk = tuple((low, high - (high - low) / 10) for low, high in box)
-    assert not exact or not contains(shrunk, [extreme, shrunk[1][0]])
+    assert not exact or not contains(shrunk, [float(extreme), float(shrunk[1][0])])

@@ -77,7 +77,7 @@ def test_a_box_covers_every_law_inside() -> None:
     bound = joint_row_loss(box, added, [False, False], rates)
     inside = 0
     while inside < 100:
-        laws = [np.array([rng.uniform(low, high) for low, high in law[:2]]) for law in (box.member, box.rest)]
+        laws = [np.array([rng.uniform(float(low), float(high)) for low, high in law[:2]]) for law in (box.member, box.rest)]
         whole = [np.append(law, 1 - law.sum()) for law in laws]
         if not all(law[2][0] <= w[2] <= law[2][1] for law, w in zip((box.member, box.rest), whole, strict=True)):
             continue

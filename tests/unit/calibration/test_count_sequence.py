@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from attrpriv.calibration import laplace_loss
 from attrpriv.calibration.count_sequence import Asked, row_loss
 from attrpriv.errors import UsageError
-from attrpriv.laws.records import RecordLaws
+from attrpriv.laws.records import Interval01, RecordLaws
 
 Floats = NDArray[np.float64]
 Masses = dict[tuple[int, ...], float]
@@ -149,7 +149,7 @@ def test_a_box_is_covered_at_every_law_inside() -> None:
     boxes = [RecordLaws.event((0.3, 0.5), (0.4, 0.7)), RecordLaws.event((0.1, 0.2), (0.2, 0.25))]
     bound = row_loss([Asked(box, False, 1, 0.4) for box in boxes])
     for _ in range(200):
-        inside = [RecordLaws.event(float(rng.uniform(*box.member[1])), float(rng.uniform(*box.rest[1]))) for box in boxes]
+        inside = [RecordLaws.event(*(drawn(rng, law[1]) for law in (box.member, box.rest))) for box in boxes]
         assert row_loss([Asked(one, False, 1, 0.4) for one in inside]) <= bound * (1 + 1e-9)
 
 
@@ -199,3 +199,7 @@ def test_a_width_that_is_not_the_laws_is_refused() -> None:
 def point(*masses: float) -> tuple[tuple[float, float], ...]:
     total = float(sum(masses))
     return tuple((float(mass) / total, float(mass) / total) for mass in masses)
+
+
+def drawn(rng: np.random.Generator, interval: Interval01) -> float:
+    return float(rng.uniform(float(interval[0]), float(interval[1])))

@@ -12,7 +12,7 @@ from attrpriv.calibration.pair_families import Events, family_of, noisy_delta
 from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
 
 event = RecordLaws.event
 NONE = LatticeLaw.of({0: 1.0})
@@ -201,7 +201,7 @@ def test_known_rows_of_any_category_are_covered(records: RecordLaws) -> None:
     assert ignorant < worst <= certified * (1 + 1e-9)
 
 
-def exact(records: RecordLaws) -> tuple[tuple[tuple[float, float], ...], tuple[tuple[float, float], ...]]:
+def exact(records: RecordLaws) -> tuple[tuple[Interval01, ...], tuple[Interval01, ...]]:
     return (records.member, records.rest) if records.exact else (event(0.3, 0.6).member, event(0.3, 0.6).rest)
 
 

@@ -10,13 +10,14 @@ import mpmath
 import numpy as np
 import pytest
 
-from attrpriv.calibration import half_lines, pair_families
+from attrpriv.calibration import half_lines
 from attrpriv.calibration.direct import direct_delta, least_direct_scale
 from attrpriv.calibration.half_lines import TAIL, WholeNoise, half_line_delta
 from attrpriv.calibration.pair_families import Events, noisy_delta
 from attrpriv.calibration.search import least_place
 from attrpriv.errors import UsageError
 from attrpriv.laws import binomial_sum
+from attrpriv.laws.lattice_law import DIRECT
 from attrpriv.laws.records import CountPairs, RecordLaws
 
 
@@ -40,7 +41,7 @@ def exact_sum(a: int, p1: float, b: int, p0: float) -> list[mpmath.mpf]:
 def truth(laws: list[list[mpmath.mpf]], noise: dict[int, mpmath.mpf], epsilon: float) -> float:
     """H both ways, output by output."""
     far = max(noise)
-    outputs = []
+    outputs: list[dict[int, mpmath.mpf]] = []
     for law in laws:
         outputs.append({})
         for o in range(-far, far + len(law)):
@@ -140,7 +141,7 @@ def test_both_ways_agree_for_many_rows(kind: str, p1: float, p0: float, monkeypa
     (events,) = [Events(p1, p0, pairs.n, pairs.apart, (20_000, 25_000), 0)]
     noise = WholeNoise("laplace" if kind == "laplace" else "gaussian", scale)
     one, other = events.laws((20_000, 25_000))
-    assert len(one.masses) * 2 * noise.reach > pair_families.DIRECT
+    assert len(one.masses) * 2 * noise.reach > DIRECT
     by_lines = direct_delta(records, pairs, noise.kind, scale, 0.5)
     by_laws = noisy_delta((one, other), noise.lattice(), 0.5)
     assert events.bound((20_000, 25_000), noise, 0.5) == pytest.approx(by_laws, rel=1e-6, abs=1e-10)

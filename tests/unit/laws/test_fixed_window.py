@@ -17,7 +17,7 @@ from attrpriv.laws.records import RecordLaws
 VISITS = RecordLaws((0, 1, 3), ((0.2, 0.2), (0.5, 0.5), (0.3, 0.3)), ((0.5, 0.5), (0.25, 0.25), (0.25, 0.25)))
 
 
-def exact_binomial(n: int, p: float) -> list[Fraction]:
+def exact_binomial(n: int, p: float | Fraction) -> list[Fraction]:
     q = Fraction(p)
     return [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
 

@@ -13,8 +13,9 @@ import pytest
 from attrpriv.assumptions import Counts
 from attrpriv.calibration.laplace import histogram_loss, laplace_loss
 from attrpriv.divergences.family_wasserstein import family_wasserstein
+from attrpriv.errors import CertificateError
 from attrpriv.framework import Secret
-from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence, CountTransportEvidence
 from attrpriv.laws.records import CountPairs, RecordLaws
 from attrpriv.mechanisms import Plan, plan
 from attrpriv.policy import Policy
@@ -43,6 +44,7 @@ def test_categories_are_averaged_to_a_number() -> None:
     """Two thirds of 0.4 and a third of 0.3: no float is 11/30."""
     three = Counts(sensitive="s", given={STAY: {"a": 0.4, "b": 0.3, "c": 0.2}}, prior={"a": 0.2, "b": 0.1, "c": 0.7})
     made = plan(problem(three, n=60, secrets=(Secret("count(s != 'c')", between=(10, 30)),)), "transport")
+    assert isinstance(made.certificate.evidence, CountTransportEvidence)
     assert made.certificate.evidence.transport.records.member[1] == (Fraction(11, 30), Fraction(11, 30))
     made.certificate.verify()
     assert Plan.from_json(made.to_json()) == made
@@ -121,3 +123,29 @@ def test_what_was_recorded_as_two_floats_is_still_what_the_policy_asks_for() -> 
     old = made.model_copy(update={"certificate": made.certificate.model_copy(update={"evidence": evidence})})
     assert old.to_json() != made.to_json()
     require_asked_for(old, policy, TYPES, None)
+
+
+def test_noise_that_a_search_found_may_differ_a_little() -> None:
+    """Another version may need a little less; what is told is proved by the certificate. More than that is another plan."""
+    policy = Policy(
+        rows=100,
+        epsilon=1.0,
+        delta=1e-3,
+        protect=[Secret("count(s = 'a')", between=(10, 30))],
+        assume=Counts(sensitive="s", given={STAY: {"a": 0.4, "b": 0.2}}),
+    )
+    made = plan(policy.problem(parse_queries(f"count(*) filter (where {STAY})"), 100, TYPES), "gaussian")
+    assert isinstance(made.certificate.evidence, CountDirectEvidence)
+    require_asked_for(louder(made, 1 + 1e-5), policy, TYPES, None)
+    with pytest.raises(CertificateError, match="scale"):
+        require_asked_for(louder(made, 1.05), policy, TYPES, None)
+    with pytest.raises(CertificateError):
+        louder(made, 1 - 1e-3).certificate.verify()
+
+
+def louder(made: Plan, factor: float) -> Plan:
+    """The same plan with other noise."""
+    told = made.to_json()
+    for place in (told["tally"], told["certificate"]["evidence"]):
+        place["scale"] *= factor
+    return Plan.from_json(told)

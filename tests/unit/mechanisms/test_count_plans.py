@@ -12,6 +12,7 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.secret import Parameter
 from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.laws.records import Interval01
 from attrpriv.mechanisms import Plan, plan, rank
 from attrpriv.mechanisms.tally import Tally
 from attrpriv.queries.query import Query
@@ -109,7 +110,7 @@ def three(**more: Any) -> Counts:
 SMOKES = Secret("count(smoker != 'never')", between=(0, 4))
 
 
-def laws(asked: Problem) -> tuple[tuple[float, float], tuple[float, float]]:
+def laws(asked: Problem) -> tuple[Interval01, Interval01]:
     """The probability of the event for members and for the rest."""
     evidence = plan(asked, "laplace").certificate.evidence
     assert isinstance(evidence, CountLaplaceEvidence)

@@ -278,4 +278,4 @@ def test_a_share_of_the_population_in_a_sequence() -> None:
     assert {check.apart for check in evidence(second).checks} == {6}
     law = evidence(second).checks[0].laws[0]
     assert law is not None
-    assert np.allclose(law.member[1], (0.8 * 0.4 + 0.2 * 0.2, 0.8 * 0.4 + 0.2 * 0.25))
+    assert np.allclose([float(end) for end in law.member[1]], (0.8 * 0.4 + 0.2 * 0.2, 0.8 * 0.4 + 0.2 * 0.25))
