@@ -69,8 +69,8 @@ def certified_population_coupling(
     laws = secret_laws(records, pairs, "counts")
     solved, error = _solved(float_laws(laws), prior, _weights(n, shares), epsilon * SOLVED_SHARE)
     sources = tuple(whole_slices(masses) for masses in laws.masses)
-    for mixed in _shares():
-        targets = _targets(solved, mixed)
+    for mixed in mixing_shares():
+        targets = mixed_targets(solved, mixed)
         loss = population_loss_upper(sources, targets, records, n, shares)
         if loss <= epsilon:
             return CertifiedCoupling(laws.start, 0, sources, targets, loss, error)
@@ -139,7 +139,7 @@ def _solved(laws: Sequence[Sequence[float]], prior: Sequence[float], beta: Matri
     return moved, float(cost @ found / scaled.sum())
 
 
-def _shares() -> Iterator[float]:
+def mixing_shares() -> Iterator[float]:
     """How much of the uniform law is mixed in: ever more, and everything at last."""
     share = _LEAST_MIXED
     while share < 1:
@@ -148,7 +148,7 @@ def _shares() -> Iterator[float]:
     yield 1.0
 
 
-def _targets(solved: Matrix, mixed: float) -> Rows:
+def mixed_targets(solved: Matrix, mixed: float) -> Rows:
     """Rows of whole numbers: noise removed, and mixed with the same uniform law, which costs no privacy."""
     import numpy as np
 

@@ -1,10 +1,10 @@
 """`optimal`: the least expected error that any mechanism of pure epsilon can have, by linear programming.
 
 Two forms. Where the probabilities are exact and the secret is this table's, the mechanism reads the secret and moves the
-count as little as possible. For a population's share it does so too, in up to 24 rows: it reads the table's own count, and
-need not hide that one. Otherwise (intervals, or more rows) it sees the count alone, and for intervals the corner covers the
-whole box. All are solved in floats and then certified in whole numbers (docs/theory/optimal.md). For up to 150 rows' worth of
-secrets and answers; `auto` tries up to 60 secrets.
+count as little as possible; where only near values must look alike, it hides just those in up to 40 rows. For a population's
+share it does so too, in up to 24 rows: it reads the table's own count, and need not hide that one. Otherwise (intervals, or
+more rows) it sees the count alone, and for intervals the corner covers the whole box. All are solved in floats and then
+certified in whole numbers (docs/theory/optimal.md). For up to 150 rows' worth of secrets and answers; `auto` tries up to 60.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from attrpriv.calibration.coupling import certified_coupling
 from attrpriv.calibration.kernel import certified_kernel
 from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
 from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
+from attrpriv.calibration.near_coupling import certified_near_coupling, near_solvable
 from attrpriv.calibration.population_coupling import certified_population_coupling, population_solvable
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.framework import Problem
@@ -61,7 +62,7 @@ def plan(problem: Problem) -> Plan:
         certificate=certificate,
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
         model_error=count_model_error(evidence),
-        notes=_notes(found, reads),
+        notes=_notes(found, case, reads),
     )
 
 
@@ -122,8 +123,8 @@ def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[Kernel
         ways: list[tuple[KernelEvidence | CouplingEvidence, KernelError]] = []
         if case.records.exact and not case.population:
             ways.append(_coupling(found, case, prior))
-        # The form that reads the secret hides all pairs of the range; where only near ones must look alike, the other may win.
-        if not ways or case.pairs.apart < case.pairs.high - case.pairs.low:
+        # Of many rows what reads the secret hides all pairs of the range; where near ones would do, the other may win.
+        if not ways or _too_many_near(case):
             ways.append(_kernel(found, case, prior))
         if case.population and population_solvable(case.rows, case.pairs.n):
             ways.append(_population(found, case))
@@ -133,8 +134,19 @@ def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[Kernel
     raise Refusal(reason.removeprefix("optimal: "))
 
 
+def _near(case: CountCase) -> bool:
+    """Whether only near values of the secret have to look alike."""
+    return case.pairs.apart < case.pairs.high - case.pairs.low
+
+
+def _too_many_near(case: CountCase) -> bool:
+    """Whether the program of the near pairs would be too large."""
+    return _near(case) and not near_solvable(case.records, case.pairs)
+
+
 def _coupling(found: Counted, case: CountCase, prior: list[float]) -> tuple[CouplingEvidence, KernelError]:
-    solved = certified_coupling(case.records, case.pairs, found.problem.epsilon, prior)
+    solve = certified_near_coupling if _near(case) and not _too_many_near(case) else certified_coupling
+    solved = solve(case.records, case.pairs, found.problem.epsilon, prior)
     evidence = CouplingEvidence(
         secret=case.secret,
         records=case.records,
@@ -198,8 +210,10 @@ def _words(found: Counted) -> str:
     return "the prior of the assumption" if found.theta[0].shares() else "all values of the secret alike"
 
 
-def _notes(found: Counted, reads: bool) -> tuple[str, ...]:
+def _notes(found: Counted, case: CountCase, reads: bool) -> tuple[str, ...]:
     notes = [f"expected errors are averages over {_words(found)}."]
+    if case.records.exact and not case.population and _too_many_near(case):
+        notes.append("with within and so many rows this is not the least possible error: only smaller programs are solved.")
     if reads:
         notes.append("it reads the secret, and rests on the stated probabilities as they are: no tolerance is covered.")
     return tuple(notes)

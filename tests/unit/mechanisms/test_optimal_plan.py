@@ -61,6 +61,26 @@ def test_nothing_beats_it(epsilon: float, box: Any) -> None:
         assert best <= (plan(asked, mechanism).error.mean_absolute or 0.0)
 
 
+def near(n: int, within: float) -> dict[str, Any]:
+    return {"n": n, "secrets": (Secret("count(smoker = 'yes')", between=(0, n), within=within),)}
+
+
+def test_near_pairs_are_hidden_and_no_others() -> None:
+    """.067; hiding all pairs of the range, or seeing the count alone, errs by .229 and more."""
+    made = plan(problem(smokers(0.2, 0.5, prior={"yes": 0.5}), epsilon=0.25, **near(8, 1)), "optimal")
+    evidence = made.certificate.evidence
+    assert isinstance(evidence, CouplingEvidence)
+    assert made.error.mean_absolute == pytest.approx(0.0671, abs=1e-4)
+    assert evidence.delta(0.25) == 0
+    assert evidence.model_copy(update={"pairs": CountPairs.all_of(8)}).delta(0.25) == 1
+    assert not any("not the least" in note for note in made.notes)
+
+
+def test_too_many_near_pairs_are_not_called_the_least() -> None:
+    made = plan(problem(smokers(prior={"yes": 0.5}), **near(41, 40)), "optimal")
+    assert any("this is not the least possible error" in note for note in made.notes)
+
+
 def test_auto_tries_it_for_few_secrets_only() -> None:
     many = problem(**all_of(AUTO_SECRETS + 1))
     assert "ask for it by name" in rank(many).refused["optimal"].reason
