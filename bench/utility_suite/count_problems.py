@@ -29,7 +29,7 @@ def _events(
     assumed = Counts(
         sensitive="smoker", given={"stay > 7": {"yes": member, "no": rest}}, prior={} if share is None else {"yes": share}
     )
-    p, q = (sum(p) / 2 if isinstance(p, tuple) else p for p in (member, rest))
+    p, q = (p[1] if isinstance(p, tuple) else p for p in (member, rest))
     return _counted(name, assumed, Query("count", where="stay > 7"), ((0, 1), (1 - p, p), (1 - q, q)), share, changes)
 
 

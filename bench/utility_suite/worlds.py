@@ -1,7 +1,8 @@
 """Tables that an assumption describes, drawn as the statistics that a plan reads: averages, counts, sums of products.
 
 Where an assumption has a tolerance, tables come from the member of its class for which expected errors are stated: means off by
-the whole tolerance, standard deviations at their upper end. What is taken back of a secret depends on nothing else.
+the whole tolerance, standard deviations and probabilities at their upper end. What is taken back of a secret depends on nothing
+else; of a kernel the worst probabilities may be others, so that its prediction is a bound (`agreement.is_bound`).
 """
 
 from __future__ import annotations

@@ -27,15 +27,20 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from attrpriv.calibration.box_accuracy import box_laws
 from attrpriv.calibration.box_loss import kernels_box_loss
+from attrpriv.calibration.count_lattice import Moved
 from attrpriv.calibration.count_transport import CountTransport, transport_row
 from attrpriv.calibration.coupling import overlaps
 from attrpriv.errors import RefusedError
 from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.laws.shifted_laplace import beyond, mean_size
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from attrpriv.laws.count_prior import CountPrior
 
     Matrix = NDArray[np.float64]
 
@@ -45,6 +50,7 @@ _ROUNDING = 1e-11
 _LEAST = 1e-250
 _LARGEST = 1e6
 _HALVINGS = 24
+_TAIL_LENGTH = 4096
 
 
 @lru_cache(maxsize=16)
@@ -82,6 +88,42 @@ def transport_box_loss(transport: CountTransport, box: RecordLaws, pairs: CountP
         raise RefusedError(f"transport: a box is looked at cell by cell for up to {_MOST_BOX_ROWS} rows. Got {pairs.n:,}.")
     kernels = [_kernel(transport, a, pairs.n) for a in range(pairs.low, pairs.high + 1)]
     return kernels_box_loss(kernels, box, pairs)
+
+
+def hybrid_moved(transport: CountTransport, box: RecordLaws, prior: CountPrior, scale: float) -> Moved:
+    """How far the answer is from the count, with the noise: at the worst law of the box, on average over the prior.
+
+    The tail is the same average where the prior is stated, else that of the worst count too.
+    """
+    import numpy as np
+
+    counts, chances = prior.nodes(prior.n + 1)
+    moved = np.array([_by_distance(transport, int(a), prior.n) for a in counts])
+    each = np.array([np.einsum("af,aft->at", law, moved) for law in box_laws(box, prior.n, counts.tolist())])
+    lines, steps = np.einsum("a,gat->gt", chances, each), np.arange(moved.shape[2], dtype=np.float64)
+    shown = lines if prior.stated else each.reshape(-1, len(steps))
+    reach = len(steps) + math.ceil(40 * scale)
+    skip = -(-reach // _TAIL_LENGTH)
+    ends = np.arange(0, reach, skip, dtype=np.float64)
+    if not scale:
+        mean, further = lines @ steps, (steps[:, None] > ends).astype(np.float64)
+    else:
+        mean, further = lines @ mean_size(scale, steps), beyond(scale, steps[:, None], ends)
+    q = math.exp(-1 / scale) if scale else 0.0
+    square = float((lines @ steps**2).max()) + 2 * q / (1 - q) ** 2
+    tail, averaged = ((*np.minimum((rows @ further).max(axis=0), 1.0).tolist(), 0.0) for rows in (shown, lines))
+    return Moved(float(mean.max()), math.sqrt(square), tail, skip, averaged)
+
+
+def _by_distance(transport: CountTransport, a: int, n: int) -> Matrix:
+    """[f, t]: the chance to move the count f by t where the secret is a."""
+    import numpy as np
+
+    kernel, start = _kernel(transport, a, n), transport_row(transport, a).start
+    apart = np.abs(start + np.arange(kernel.shape[1])[None, :] - np.arange(n + 1)[:, None])
+    found = np.zeros((n + 1, max(n, start + kernel.shape[1]) + 1))
+    np.add.at(found, (np.arange(n + 1)[:, None], apart), kernel)
+    return found
 
 
 def require_feasible(box: RecordLaws, n: int) -> None:

@@ -7,7 +7,8 @@
 | pi | `CountPrior`: the counts that are looked at, and their chances |
 | mu_a | `Lattice.laws`: F clipped to the window of outputs, summed over blocks of `block` outputs, in units of 1/N |
 | R_a | what `count_transport` makes of it |
-| tail | under the prior where one is stated, else the largest over the counts that are looked at |
+| tail | under the prior where one is stated, else the largest over the counts that are looked at: for intervals |
+| averaged | under the prior, or over all counts alike, as the two means are: what plans are compared by |
 
 For expected errors only: the laws are floats turned into whole numbers, and nothing that is promised rests on them. Where there
 are more outputs than `MEASURED` allows, an error below a block is counted as a block with the chance that W1 gives it, so that
@@ -61,6 +62,7 @@ class Moved:
     rmse: float
     tail: tuple[float, ...]
     step: int
+    averaged: tuple[float, ...] = ()
 
     def half_width(self, beta: float) -> int:
         """The least listed distance that is exceeded with a chance of at most beta.
@@ -68,9 +70,31 @@ class Moved:
         >>> Moved(0.1, 0.3, (0.08, 0.01, 0.0), 1).half_width(0.05)
         1
         """
-        if not 0 < beta < 1:
-            raise UsageError(f"beta: must be between 0 and 1. Got {beta}.")
-        return self.step * next((k for k, chance in enumerate(self.tail) if chance <= beta), len(self.tail))
+        return self.step * _first(self.tail, beta)
+
+    def average_width(self, beta: float) -> int:
+        """The same on average over the prior, or over all counts alike."""
+        return self.step * _first(self.averaged or self.tail, beta)
+
+
+def _first(chances: Sequence[float], beta: float) -> int:
+    if not 0 < beta < 1:
+        raise UsageError(f"beta: must be between 0 and 1. Got {beta}.")
+    return next((k for k, chance in enumerate(chances) if chance <= beta), len(chances))
+
+
+def largest(errors: Sequence[Moved]) -> Moved:
+    """Under several priors: the largest of each number, on the coarsest of their steps."""
+    step = max(error.step for error in errors)
+    same = [error for error in errors if error.step == step]
+    size = max(len(error.tail) for error in same)
+    tails, averaged = ([_padded(row, size) for row in rows] for rows in zip(*((e.tail, e.averaged) for e in same), strict=True))
+    mean, rmse = max(error.mean_absolute for error in errors), max(error.rmse for error in errors)
+    return Moved(mean, rmse, tuple(map(max, zip(*tails, strict=True))), step, tuple(map(max, zip(*averaged, strict=True))))
+
+
+def _padded(row: Sequence[float], size: int) -> tuple[float, ...]:
+    return (*row, *(0.0,) * (size - len(row)))
 
 
 def float_law(records: RecordLaws, n: int, a: int) -> LatticeLaw:
@@ -154,8 +178,9 @@ def _summary(mean: float, rows: Sequence[Array], lattice: Lattice, *, averaged: 
     weights = np.array(lattice.chances)
     rmse = math.sqrt(float(weights @ table @ (steps**2.0)))
     further = np.maximum(0.0, np.cumsum(table[:, ::-1], axis=1)[:, ::-1] - table)
-    tail = weights @ further if averaged else further.max(axis=0)
-    skip = -(-size // _TAIL_LENGTH)
-    kept = [min(1.0, float(x)) for x in tail[::skip]]
+    average, skip = weights @ further, -(-size // _TAIL_LENGTH)
+    kept, own = (
+        tuple(min(1.0, float(x)) for x in row[::skip]) for row in (average if averaged else further.max(axis=0), average)
+    )
     # Rounding must not make the root mean square the smaller one.
-    return Moved(mean, max(mean, rmse), (*kept, 0.0), skip * lattice.block)
+    return Moved(mean, max(mean, rmse), (*kept, 0.0), skip * lattice.block, (*own, 0.0))

@@ -42,6 +42,8 @@ class Spread:
             raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
         if self.individuals:
             return sum_reach(self.scale, self.individuals, level)
+        if self.bias and self.kind == "gaussian":
+            return folded_reach(self.bias, self.scale, level)
         return self.bias + self.scale * _quantile(self.kind, level)
 
 
@@ -54,7 +56,11 @@ class Noise(FrozenModel):
 
 
 class Error(FrozenModel):
-    """How far an answer will be from the table's own statistic, as far as public facts tell."""
+    """How far an answer will be from the table's own statistic, as far as public facts tell.
+
+    Averages over the tables of the assumption, at the law of its class for which they are largest
+    (docs/decisions/0013-one-definition-of-error.md).
+    """
 
     rmse: NonNegative | None = Field(description="null: not known before the table is read")
     mean_absolute: NonNegative | None
@@ -133,6 +139,42 @@ def noise_error(gaussian: float, laplace: float) -> Error:
     absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
     rmse = math.hypot(gaussian, laplace * math.sqrt(2))
     return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
+
+
+def folded_size(bias: float, sd: float) -> float:
+    """E|N(bias, sd^2)|."""
+    from scipy.special import ndtr
+
+    if not sd:
+        return abs(bias)
+    z = bias / sd
+    return sd * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
+
+
+def folded_tail(bias: float, sd: float, t: float) -> float:
+    """P(|N(bias, sd^2)| > t)."""
+    from scipy.special import ndtr
+
+    if not sd:
+        return float(abs(bias) > t)
+    return float(ndtr((-t - bias) / sd) + ndtr((bias - t) / sd))
+
+
+def folded_reach(bias: float, sd: float, level: float) -> float:
+    """The t with P(|N(b, sd^2)| > t) = 1 - level for b = bias, from above; for any smaller |b| the chance is less."""
+    low, high = abs(bias), abs(bias) + sd * _quantile("gaussian", level)
+    if folded_tail(bias, sd, low) <= 1 - level:
+        low = 0.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if folded_tail(bias, sd, middle) > 1 - level else (low, middle)
+    return high
+
+
+def largest_error(errors: Sequence[Error]) -> Error:
+    """Over several laws that the assumption allows: the largest of each number."""
+    rmse, size, reach = zip(*((e.rmse or 0.0, e.mean_absolute or 0.0, e.alpha95 or 0.0) for e in errors), strict=True)
+    return Error(rmse=max(rmse), mean_absolute=max(size), alpha95=max(reach))
 
 
 def sum_reach(gaussian: float, laplace: float, level: float) -> float:

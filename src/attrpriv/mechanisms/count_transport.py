@@ -7,13 +7,12 @@ on the secret and is made when it is known; the bounds are public (docs/theory/c
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from attrpriv.calibration.count_hybrid import least_hybrid_scale, require_feasible
-from attrpriv.calibration.count_lattice import Moved
+from attrpriv.calibration.count_hybrid import hybrid_moved, least_hybrid_scale, require_feasible
+from attrpriv.calibration.count_lattice import Moved, largest, moved
 from attrpriv.calibration.count_reference import tuned_transport
 from attrpriv.calibration.kernel import middle
 from attrpriv.errors import RefusedError, UsageError
@@ -24,18 +23,16 @@ from attrpriv.laws.count_prior import CountPrior
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.count_model_error import count_model_error
 from attrpriv.mechanisms.count_plan import count_assumptions
-from attrpriv.mechanisms.counted import CountCase, Counted, counted
+from attrpriv.mechanisms.counted import CountCase, Counted, counted, worst_law
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally
-from attrpriv.mechanisms.whole_spread import WholeSpread
 from attrpriv.mechanisms.wording import statement
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
 # Under intervals, the parts of epsilon that the transport itself is made for.
 _PARTS = (0.03, 0.12, 0.35)
-_LONGEST = 4096
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ def plan(problem: Problem) -> Plan:
     """The transport of least expected error."""
     found = counted(problem)
     case = _one_case(found)
-    best = _solved(found, case, _prior(found, case))
+    best = _solved(found, case, _priors(found, case))
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=best.evidence, assumes=_assumes(found, case, best)
     )
@@ -86,8 +83,13 @@ def _one_case(found: Counted) -> CountCase:
     return found.cases[0]
 
 
-def _prior(found: Counted, case: CountCase) -> CountPrior:
-    """For expected errors: binomial by the stated share, of a population by a share anywhere in its range, else flat."""
+def _priors(found: Counted, case: CountCase) -> list[CountPrior]:
+    """What errors are averaged over: the prior, and where its share is an interval, both ends of it too."""
+    return list(dict.fromkeys(_prior(found, case, at) for at in (0.5, 0.0, 1.0)))
+
+
+def _prior(found: Counted, case: CountCase, at: float = 0.5) -> CountPrior:
+    """Binomial by the stated share (at this place of its interval), of a population by any share of its range, else flat."""
     pairs = case.pairs
     if case.population:
         return CountPrior(pairs.n, 0, pairs.n, shares=share_range(found.problem.secrets[0]))
@@ -95,56 +97,38 @@ def _prior(found: Counted, case: CountCase) -> CountPrior:
     members = [one.name for one in found.tally.categories if one.member]
     if any(name not in shares for name in members):
         return CountPrior(pairs.n, pairs.low, pairs.high)
-    share = min(1.0, math.fsum(sum(shares[name]) / 2 for name in members))
+    share = min(1.0, math.fsum((1 - at) * shares[name][0] + at * shares[name][1] for name in members))
     return CountPrior(pairs.n, pairs.low, pairs.high, share=share if 0 < share < 1 else None)
 
 
-def _solved(found: Counted, case: CountCase, prior: CountPrior) -> _Found:
+def _solved(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:
     reason = None
     try:
-        return _exact(found, case, prior) if case.rows.exact else _hybrid(found, case, prior)
+        return _exact(found, case, priors) if case.rows.exact else _hybrid(found, case, priors)
     except (RefusedError, UsageError) as error:
         reason = str(error)
     raise Refusal(reason.removeprefix("transport: "))
 
 
-def _exact(found: Counted, case: CountCase, prior: CountPrior) -> _Found:
-    transport, error = tuned_transport(case.rows, prior, found.problem.epsilon, found.problem.delta)
+def _exact(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:
+    transport, error = tuned_transport(case.rows, priors[0], found.problem.epsilon, found.problem.delta)
+    error = largest([error, *(moved(transport, prior) for prior in priors[1:])])
     return _Found(CountTransportEvidence(secret=case.secret, pairs=case.pairs, transport=transport), error)
 
 
-def _hybrid(found: Counted, case: CountCase, prior: CountPrior) -> _Found:
+def _hybrid(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:
     """The best share of epsilon for the transport itself: the more it has, the less it moves, and the more noise is needed."""
     require_feasible(case.rows, found.problem.n)
     ways = []
     for part in _PARTS:
-        transport, error = tuned_transport(middle(case.rows), prior, part * found.problem.epsilon)
+        transport, _ = tuned_transport(middle(case.rows), priors[0], part * found.problem.epsilon)
         scale = least_hybrid_scale(transport, case.rows, case.pairs, found.problem.epsilon)
         evidence = CountHybridEvidence(
             secret=case.secret, records=case.rows, pairs=case.pairs, transport=transport, scale=scale
         )
-        ways.append(_Found(evidence, _with_noise(error, scale), scale))
+        error = largest([hybrid_moved(transport, case.rows, prior, scale) for prior in priors])
+        ways.append(_Found(evidence, error, scale))
     return min(ways, key=lambda way: way.error.rmse)
-
-
-def _with_noise(error: Moved, scale: float) -> Moved:
-    """The error with independent Laplace noise on top: the squares add up, and sizes add up at most."""
-    if not scale:
-        return error
-    noise = WholeSpread("laplace", scale)
-    rmse, absolute = noise.moments()
-    total = math.hypot(error.rmse, rmse)
-    q = math.exp(-1 / scale)
-    reach = min(_LONGEST, math.ceil(40 * scale) + len(error.tail) * error.step + 1)
-    # P(|d| + |Z| > t): over all sizes of d, with what is left for Z.
-    at = [x - y for x, y in itertools.pairwise((1.0, *error.tail))]
-    sizes = [k * error.step for k in range(len(at))]
-
-    def beyond(t: int) -> float:
-        left = (1.0 if t < d else 2 * q ** (t - d + 1) / (1 + q) for d in sizes)
-        return min(1.0, math.fsum(p * chance for p, chance in zip(at, left, strict=True)))
-
-    return Moved(min(total, error.mean_absolute + absolute), total, tuple(map(beyond, range(reach))), 1)
 
 
 def _tally(tally: Tally, best: _Found) -> Tally:
@@ -162,7 +146,7 @@ def _answer_error(tally: Tally, query: Query, n: int, error: Moved) -> Error:
     """In the unit of an answer."""
     if query.whole_table:
         return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
-    alpha = float(error.half_width(0.05))
+    alpha = float(error.average_width(0.05))
     return Error(rmse=error.rmse, mean_absolute=error.mean_absolute, alpha95=alpha).scaled(tally.unit_of(query, n))
 
 
@@ -184,10 +168,11 @@ def _notes(found: Counted, case: CountCase, best: _Found) -> tuple[str, ...]:
         kind = "share"
     elif _prior(found, case).stated:
         kind = "prior"
+    at = worst_law(found)
     words = {
-        "prior": "expected errors and intervals are averages over the prior of the assumption.",
-        "share": "expected errors and intervals are averages over all shares of the range alike.",
-        "flat": "expected errors are averages over all values of the secret alike; intervals hold for each of them.",
+        "prior": f"expected errors and intervals are averages over the prior of the assumption{at}.",
+        "share": f"expected errors and intervals are averages over all shares of the range alike{at}.",
+        "flat": f"expected errors are averages over all values of the secret alike{at}; intervals hold for each of them.",
     }
     notes = [words[kind]]
     if isinstance(best.evidence, CountHybridEvidence):

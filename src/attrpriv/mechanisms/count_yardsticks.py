@@ -6,6 +6,7 @@ histogram: 2 n) makes any table look like any other. `constant`: the count that 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -14,11 +15,14 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import QueryError
 from attrpriv.framework import Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error
+from attrpriv.laws.count_prior import CountPrior
+from attrpriv.laws.records import Interval01, RecordLaws
+from attrpriv.mechanisms.accuracy import Error, largest_error
 from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
-from attrpriv.mechanisms.counted import Counted, counted, one_query
+from attrpriv.mechanisms.counted import CountCase, Counted, counted, one_query, worst_law
+from attrpriv.mechanisms.expected_count import ExpectedCount, expected_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
@@ -86,47 +90,72 @@ def plan_constant(problem: Problem) -> Plan:
     found = counted(problem)
     if found.tally.histogram:
         raise Refusal("is for one number.")
-    means, variances = zip(*(_moments(found, counts, k) for k, counts in enumerate(found.theta)), strict=True)
-    return constant_plan(problem, found.tally, means, math.sqrt(max(variances)))
+    laws = [law for k, counts in enumerate(found.theta) for law in _laws(found, counts, k)]
+    return constant_plan(
+        problem, found.tally, laws, notes=[f"its error is that over the tables of the prior{worst_law(found)}."]
+    )
 
 
-def constant_plan(problem: Problem, whole: Tally, means: Sequence[tuple[float, float]], sd: float) -> Plan:
-    """The middle of the ranges that the expected count may have, and its largest standard deviation."""
-    centre = round((min(low for low, _ in means) + max(high for _, high in means)) / 2)
-    bias = max(max(abs(low - centre), abs(high - centre)) for low, high in means)
-    tally = whole.model_copy(update={"centre": centre, "parameters": {"bias": bias, "sd": sd}})
+def constant_plan(problem: Problem, whole: Tally, laws: Sequence[ExpectedCount], notes: Sequence[str] = ()) -> Plan:
+    """The middle of what the count is expected to be under the laws of Theta; its error is that of the worst of them."""
+    means = [law.mean for law in laws]
+    centre = round((min(means) + max(means)) / 2)
+    off = {"bias": max(abs(mean - centre) for mean in means), "sd": max(law.sd for law in laws)}
+    tally = whole.model_copy(update={"centre": centre, "parameters": off})
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )
-    errors = tuple(_constant_error(tally, query, problem.n) for query in problem.queries)
-    return _plan(problem, "constant", tally, certificate, errors, notes=("a yardstick: auto never chooses it.",))
+    error = largest_error([law.error(centre) for law in laws])
+    exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    errors = tuple(exact if q.whole_table else error.scaled(tally.unit_of(q, problem.n)) for q in problem.queries)
+    return _plan(problem, "constant", tally, certificate, errors, notes=("a yardstick: auto never chooses it.", *notes))
 
 
-def _moments(found: Counted, counts: Counts, index: int) -> tuple[tuple[float, float], float]:
-    """The range of E F over the box, and the largest variance, where rows fall into the categories by the prior."""
+def _laws(found: Counted, counts: Counts, index: int) -> list[ExpectedCount]:
+    """The laws of the count at the corners of the box: of the rows, and of the prior share."""
     shares = counts.shares()
     case = next(case for case in found.cases if case.theta == index)
     members = [one.name for one in found.tally.categories if one.member]
     if case.population or any(name not in shares for name in counts.categories):
         raise Refusal("needs a prior for the share of each category, and a secret of this table.")
-    share = [math.fsum(shares[name][end] for name in members) for end in (0, 1)]
-    means, squares = [], 0.0
-    for part in {share[0], min(1.0, share[1])}:
-        for end in (0, 1):
-            law = [part * m[end] + (1 - part) * r[end] for m, r in zip(case.records.member, case.records.rest, strict=True)]
-            means.append(math.fsum(v * p for v, p in zip(case.records.values, law, strict=True)))
-            squares = max(squares, math.fsum(v * v * p for v, p in zip(case.records.values, law, strict=True)))
-    n, least = found.problem.n, min(means)
-    return (n * least, n * max(means)), n * max(0.0, squares - least**2)
+    ends = dict.fromkeys(min(1.0, math.fsum(shares[name][end] for name in members)) for end in (0, 1))
+    records = case.records
+    sides = [corner_laws(records.values, side) for side in (records.member, records.rest)]
+    return [
+        expected_count(RecordLaws(records.values, one, other), _prior(found, case, share))
+        for share in ends
+        for one, other in itertools.product(*sides)
+    ]
 
 
-def _constant_error(tally: Tally, query: Query, n: int) -> Error:
-    if query.whole_table:
-        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
-    bias, sd, unit = float(tally.parameters["bias"]), float(tally.parameters["sd"]), tally.unit_of(query, n)
-    rmse = math.hypot(bias, sd) * unit
-    absolute = min(rmse, (bias + sd * math.sqrt(2 / math.pi)) * unit)
-    return Error(rmse=rmse, mean_absolute=absolute, alpha95=(bias + 1.96 * sd) * unit)
+def _prior(found: Counted, case: CountCase, share: float) -> CountPrior:
+    """Of several secrets none is looked at by itself: tables are those of the prior, whatever their ranges."""
+    n, alone = case.pairs.n, len(found.problem.secrets) == 1 and 0 < share < 1
+    low, high = (case.pairs.low, case.pairs.high) if alone else (0, n)
+    return CountPrior(n, low, high, share=share)
+
+
+def corner_laws(values: Sequence[int], law: Sequence[Interval01]) -> list[tuple[Interval01, ...]]:
+    """The laws within the intervals with the least and the largest mean, and with the least and the largest square.
+
+    >>> corner_laws((0, 1), ((0.5, 0.7), (0.3, 0.5)))
+    [((0.7, 0.7), (0.3, 0.3)), ((0.5, 0.5), (0.5, 0.5))]
+    """
+    orders = [sorted(range(len(values)), key=key) for key in (lambda k: values[k], lambda k: values[k] ** 2)]
+    found = [_filled(law, order) for order in orders for order in (order, order[::-1])]
+    return list(dict.fromkeys(tuple((p, p) for p in one) for one in found))
+
+
+def _filled(law: Sequence[Interval01], order: Sequence[int]) -> list[float]:
+    """As much as possible on the first of the order, and so on."""
+    chances = [low for low, _ in law]
+    left = max(0.0, 1 - math.fsum(chances))
+    for k in order:
+        width = law[k][1] - law[k][0]
+        # An interval that is filled ends where it was stated to end.
+        chances[k] = law[k][1] if left >= width - 1e-12 else chances[k] + left
+        left = max(0.0, left - width)
+    return chances
 
 
 def _plan(

@@ -63,6 +63,13 @@ def counted(problem: Problem) -> Counted:
     return _asked(lambda: _counted(problem, theta, query))
 
 
+def worst_law(found: Counted) -> str:
+    """What to say of averages where the assumption states intervals: they are at the law for which they are largest."""
+    sure = all(case.rows.exact for case in found.cases)
+    shares = (pair for counts in found.theta for pair in counts.shares().values())
+    return "" if sure and all(low == high for low, high in shares) else ", at the worst law within the intervals"
+
+
 def rows_apart(problem: Problem) -> tuple[tuple[str, int, int], ...]:
     """For each member of Theta and each secret, in the order of the cases: how many rows change between two values at most."""
     theta = _theta(problem)

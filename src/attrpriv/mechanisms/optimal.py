@@ -14,7 +14,7 @@ from typing import Literal
 
 from attrpriv.calibration.coupling import certified_coupling
 from attrpriv.calibration.kernel import certified_kernel
-from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
+from attrpriv.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error, largest
 from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
 from attrpriv.calibration.near_coupling import certified_near_coupling, near_solvable
 from attrpriv.calibration.population_coupling import certified_population_coupling, population_solvable
@@ -26,7 +26,7 @@ from attrpriv.laws.count_prior import CountPrior
 from attrpriv.mechanisms.accuracy import Error
 from attrpriv.mechanisms.count_model_error import count_model_error
 from attrpriv.mechanisms.count_plan import count_assumptions
-from attrpriv.mechanisms.counted import CountCase, Counted, counted
+from attrpriv.mechanisms.counted import CountCase, Counted, counted, worst_law
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally
@@ -35,13 +35,14 @@ from attrpriv.queries.query import Query
 
 AUTO_SECRETS = 60
 
+Priors = list[list[float]]
+
 
 def plan(problem: Problem) -> Plan:
     """The best mechanism, in the form that is covered."""
     found = counted(problem)
     case = _one_case(found)
-    prior = _prior(found, case)
-    evidence, error = _solved(found, case, prior)
+    evidence, error = _solved(found, case, _priors(found, case))
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=evidence, assumes=_assumes(found, evidence)
     )
@@ -98,14 +99,19 @@ def _one_case(found: Counted) -> CountCase:
     return found.cases[0]
 
 
-def _prior(found: Counted, case: CountCase) -> list[float]:
-    """The counts of the range, binomial by the prior share where there is one, else all alike."""
+def _priors(found: Counted, case: CountCase) -> list[list[float]]:
+    """What errors are averaged over: the prior, and where its share is an interval, both ends of it too."""
+    return list(map(list, dict.fromkeys(tuple(_prior(found, case, at)) for at in (0.5, 0.0, 1.0))))
+
+
+def _prior(found: Counted, case: CountCase, at: float) -> list[float]:
+    """The counts of the range, binomial by the prior share (at this place of its interval), else all alike."""
     counts = range(case.pairs.low, case.pairs.high + 1)
     shares = found.theta[0].shares()
     members = [one.name for one in found.tally.categories if one.member]
     if case.population or any(name not in shares for name in members):
         return [1 / len(counts)] * len(counts)
-    share = min(1.0, math.fsum(sum(shares[name]) / 2 for name in members))
+    share = min(1.0, math.fsum((1 - at) * shares[name][0] + at * shares[name][1] for name in members))
     if not 0 < share < 1:
         return [1 / len(counts)] * len(counts)
     n = case.pairs.n
@@ -117,15 +123,15 @@ def _prior(found: Counted, case: CountCase) -> list[float]:
     return [weight / total for weight in weights]
 
 
-def _solved(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
+def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
     reason = None
     try:
         ways: list[tuple[KernelEvidence | CouplingEvidence, KernelError]] = []
         if case.records.exact and not case.population:
-            ways.append(_coupling(found, case, prior))
+            ways.append(_coupling(found, case, priors))
         # Of many rows what reads the secret hides all pairs of the range; where near ones would do, the other may win.
         if not ways or _too_many_near(case):
-            ways.append(_kernel(found, case, prior))
+            ways.append(_kernel(found, case, priors))
         if case.population and population_solvable(case.rows, case.pairs.n):
             ways.append(_population(found, case))
         return min(ways, key=lambda way: way[1].mean_absolute)
@@ -144,9 +150,9 @@ def _too_many_near(case: CountCase) -> bool:
     return _near(case) and not near_solvable(case.records, case.pairs)
 
 
-def _coupling(found: Counted, case: CountCase, prior: list[float]) -> tuple[CouplingEvidence, KernelError]:
+def _coupling(found: Counted, case: CountCase, priors: Priors) -> tuple[CouplingEvidence, KernelError]:
     solve = certified_near_coupling if _near(case) and not _too_many_near(case) else certified_coupling
-    solved = solve(case.records, case.pairs, found.problem.epsilon, prior)
+    solved = solve(case.records, case.pairs, found.problem.epsilon, priors[0])
     evidence = CouplingEvidence(
         secret=case.secret,
         records=case.records,
@@ -155,7 +161,7 @@ def _coupling(found: Counted, case: CountCase, prior: list[float]) -> tuple[Coup
         sources=solved.sources,
         targets=solved.targets,
     )
-    return evidence, coupling_error(solved, case.records, case.pairs, prior)
+    return evidence, largest([coupling_error(solved, case.records, case.pairs, prior) for prior in priors])
 
 
 def _population(found: Counted, case: CountCase) -> tuple[CouplingEvidence, KernelError]:
@@ -178,9 +184,9 @@ def _population(found: Counted, case: CountCase) -> tuple[CouplingEvidence, Kern
     return evidence, coupling_error(solved, case.rows, case.pairs, prior)
 
 
-def _kernel(found: Counted, case: CountCase, prior: list[float]) -> tuple[KernelEvidence, KernelError]:
+def _kernel(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvidence, KernelError]:
     family: Literal["counts", "corner"] = "counts" if case.records.exact else "corner"
-    solved = certified_kernel(case.records, case.pairs, found.problem.epsilon, prior, family)
+    solved = certified_kernel(case.records, case.pairs, found.problem.epsilon, priors[0], family)
     evidence = KernelEvidence(
         secret=case.secret,
         records=case.records,
@@ -189,7 +195,7 @@ def _kernel(found: Counted, case: CountCase, prior: list[float]) -> tuple[Kernel
         start=solved.start,
         weights=solved.weights,
     )
-    return evidence, kernel_error(solved, case.records, case.pairs, prior, family)
+    return evidence, largest([kernel_error(solved, case.records, case.pairs, prior, family) for prior in priors])
 
 
 def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
@@ -200,7 +206,7 @@ def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) 
     found = Error(
         rmse=error.rmse,
         mean_absolute=error.mean_absolute,
-        alpha95=float(error.half_width(0.05)),
+        alpha95=float(error.average_width(0.05)),
         worst=float(next((t for t, chance in enumerate(error.tail) if chance == 0), len(error.tail))),
     )
     return found.scaled(unit)
@@ -211,7 +217,7 @@ def _words(found: Counted) -> str:
 
 
 def _notes(found: Counted, case: CountCase, reads: bool) -> tuple[str, ...]:
-    notes = [f"expected errors are averages over {_words(found)}."]
+    notes = [f"expected errors are averages over {_words(found)}{worst_law(found)}."]
     if case.records.exact and not case.population and _too_many_near(case):
         notes.append("with within and so many rows this is not the least possible error: only smaller programs are solved.")
     if reads:

@@ -22,6 +22,7 @@ from attrpriv.guarantee import ParameterCheck
 from attrpriv.laws.parameter_counts import ParameterCounts
 from attrpriv.mechanisms.cells import cell_condition, union_of
 from attrpriv.mechanisms.counted import one_query
+from attrpriv.mechanisms.expected_count import ExpectedCount, expected_events
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
 from attrpriv.mechanisms.wording import common_assumptions
@@ -151,18 +152,10 @@ def _require_plain(problem: Problem, theta: Sequence[ParameterNetwork], column: 
         raise QueryError(f"query: sums and averages of {column} are covered where it is bernoulli; ask for a count.")
 
 
-def moments(found: ParameterCounted) -> list[tuple[float, float]]:
-    """The mean and the variance of the count under each member of Theta."""
-    pairs = []
-    for case in found.cases:
-        if case.secret == found.cases[0].secret:
-            states = _marginal(case)
-            p = [float(sum(pair) / 2) for pair in case.counts.probabilities]
-            n, mean = case.counts.n, _average(states, p)
-            within = _average(states, [x * (1 - x) for x in p])
-            between = _average(states, [(x - mean) ** 2 for x in p])
-            pairs.append((n * mean, n * within + n * n * between))
-    return pairs
+def expected_counts(found: ParameterCounted) -> list[ExpectedCount]:
+    """The law of the count under each member of Theta."""
+    cases = [case for case in found.cases if case.secret == found.cases[0].secret]
+    return [expected_events(c.counts.n, _marginal(c), [float(sum(pair) / 2) for pair in c.counts.probabilities]) for c in cases]
 
 
 def _marginal(case: ParameterCase) -> list[float]:

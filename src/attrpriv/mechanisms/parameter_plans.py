@@ -41,7 +41,7 @@ from attrpriv.mechanisms.optimal import kernel_answer_error
 from attrpriv.mechanisms.parameter_counts import (
     ParameterCase,
     ParameterCounted,
-    moments,
+    expected_counts,
     parameter_assumptions,
     parameter_counted,
     parameter_notes,
@@ -191,8 +191,7 @@ def takes_long(problem: Problem) -> bool:
 def plan_constant(problem: Problem) -> Plan:
     """The count that the network expects."""
     found = parameter_counted(problem)
-    means, variances = zip(*moments(found), strict=True)
-    return constant_plan(problem, found.tally, [(mean, mean) for mean in means], math.sqrt(max(variances)))
+    return constant_plan(problem, found.tally, expected_counts(found))
 
 
 def _refused(make: Callable[[], Made]) -> Made:

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from attrpriv.errors import UsageError
+from attrpriv.laws.shifted_laplace import beyond, mean_size
+from attrpriv.mechanisms.accuracy import noise_error, sum_reach
+
+# Scales from which whole numbers follow the continuous laws.
+_LARGE = 1e4
 
 TallyNoise = Literal["laplace", "gaussian", "none", "kernel"]
 
@@ -32,24 +37,47 @@ class WholeSpread:
     def _steps(self, missed: float) -> int:
         if self.tails:
             return self.tail_step * next((t for t, tail in enumerate(self.tails) if tail <= missed), len(self.tails))
-        if self.individuals and self.scale:  # a sum of two: each may be off with half the chance
-            own = WholeSpread(self.noise, self.scale)._steps(missed / 2)
-            return own + WholeSpread("laplace", self.individuals)._steps(missed / 2)
+        if self.individuals and self.scale:
+            return self._sum_steps(missed)
         scale, noise = (self.individuals, "laplace") if self.individuals else (self.scale, self.noise)
         if not scale:
             return 0
         return _laplace_steps(scale, missed) if noise == "laplace" else _gaussian_steps(scale, missed)
 
+    def _sum_steps(self, missed: float) -> int:
+        """The least t with P(|X + Z| > t) <= missed, Z the noise for single rows; for large scales the continuous bound."""
+        if self.noise == "gaussian" and self.scale > _LARGE:
+            return math.ceil(sum_reach(self.scale, self.individuals, 1 - missed)) + 1
+        import numpy as np
+
+        own = np.array(self._own_masses())
+        shifts, chances = np.arange(len(own), dtype=np.float64), np.append(own[:1], 2 * own[1:])
+        low, high = -1, len(own) + math.ceil(-self.individuals * math.log(missed / 2)) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            fits = float(chances @ beyond(self.individuals, shifts, middle)) <= missed
+            low, high = (low, middle) if fits else (middle, high)
+        return high
+
+    def _own_masses(self) -> list[float]:
+        return _laplace_masses(self.scale) if self.noise == "laplace" else _gaussian_masses(self.scale)
+
     def moments(self) -> tuple[float, float]:
-        """Root mean square and mean absolute value; of a sum of two, the latter from above."""
-        squares = absolute = 0.0
-        for scale, noise in ((self.scale, self.noise), (self.individuals, "laplace")):
-            if scale:
-                one = _laplace_moments(scale) if noise == "laplace" else _gaussian_moments(scale)
-                squares, absolute = squares + one[0], math.hypot(absolute, one[1]) if absolute else one[1]
-        if self.individuals and self.scale:
-            absolute = math.sqrt(squares)
-        return self.unit * math.sqrt(squares), self.unit * absolute
+        """Root mean square and mean absolute value."""
+        parts = [(self.scale, self.noise), (self.individuals, "laplace")]
+        found = [_laplace_moments(s) if noise == "laplace" else _gaussian_moments(s) for s, noise in parts if s]
+        absolute = self._sum_size() if len(found) == 2 else math.fsum(size for _, size in found)
+        return self.unit * math.sqrt(math.fsum(square for square, _ in found)), self.unit * absolute
+
+    def _sum_size(self) -> float:
+        """E|X + Z|."""
+        if self.noise == "gaussian" and self.scale > _LARGE:
+            return noise_error(self.scale, self.individuals).mean_absolute or 0.0
+        import numpy as np
+
+        own = np.array(self._own_masses())
+        sizes = mean_size(self.individuals, np.arange(len(own), dtype=np.float64))
+        return float(np.append(own[:1], 2 * own[1:]) @ sizes)
 
 
 def _laplace_steps(scale: float, missed: float) -> int:
@@ -62,7 +90,7 @@ def _gaussian_steps(scale: float, missed: float) -> int:
     """The least t with P(|Z| > t) <= missed; for large scales the continuous bound, rounded up."""
     from scipy.special import ndtri
 
-    if scale > 1e4:
+    if scale > _LARGE:
         return math.ceil(-scale * float(ndtri(missed / 2)))
     masses = _gaussian_masses(scale)
     left, t = 1 - masses[0], 0
@@ -79,13 +107,19 @@ def _laplace_moments(scale: float) -> tuple[float, float]:
 
 
 def _gaussian_moments(scale: float) -> tuple[float, float]:
-    if scale > 1e4:
+    if scale > _LARGE:
         return scale**2, scale * math.sqrt(2 / math.pi)
     masses = _gaussian_masses(scale)
     return (
         2 * math.fsum(k * k * mass for k, mass in enumerate(masses)),
         2 * math.fsum(k * mass for k, mass in enumerate(masses)),
     )
+
+
+def _laplace_masses(scale: float) -> list[float]:
+    """P(Z = 0), P(Z = 1), ... of the discrete Laplace, up to where nothing is left."""
+    least = -math.expm1(-1 / scale) / (1 + math.exp(-1 / scale))
+    return [least * math.exp(-k / scale) for k in range(math.ceil(50 * scale) + 2)]
 
 
 def _gaussian_masses(scale: float) -> list[float]:

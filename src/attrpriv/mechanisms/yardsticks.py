@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
-from attrpriv.mechanisms.accuracy import Error, Noise, laplace_error
+from attrpriv.mechanisms.accuracy import Error, Noise, folded_reach, folded_size, laplace_error, largest_error
 from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
@@ -135,11 +135,8 @@ def _of_populations(problem: Problem, member: Hierarchy) -> Gaussian | None:
 
 def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:
     """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
-    rows = [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
-    return Error(
-        rmse=max(row.rmse or 0.0 for row in rows),
-        mean_absolute=max(row.mean_absolute or 0.0 for row in rows),
-        alpha95=max(row.alpha95 or 0.0 for row in rows),
+    return largest_error(
+        [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
     )
 
 
@@ -148,13 +145,10 @@ def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
 
 
 def _folded(bias: float, sd: float, n: int) -> Error:
-    """Moments of |N(bias, sd^2/n)|; alpha95 by the sum of bias and noise, from above."""
-    from scipy.special import ndtr, ndtri
-
+    """Moments of |N(bias, sd^2/n)|."""
     spread = sd / math.sqrt(n)
-    z = bias / spread
-    absolute = spread * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
-    return Error(rmse=math.hypot(bias, spread), mean_absolute=absolute, alpha95=bias + float(ndtri(0.975)) * spread)
+    size, reach = folded_size(bias, spread), folded_reach(bias, spread, 0.95)
+    return Error(rmse=math.hypot(bias, spread), mean_absolute=size, alpha95=reach)
 
 
 def _assemble(

@@ -33,7 +33,8 @@ def test_intervals_are_covered_by_the_corner() -> None:
     evidence = made.certificate.evidence
     assert isinstance(evidence, KernelEvidence)
     assert evidence.family == "corner"
-    assert made.notes == ("expected errors are averages over all values of the secret alike.",)
+    told = "expected errors are averages over all values of the secret alike, at the worst law within the intervals."
+    assert made.notes == (told,)
 
 
 def test_a_population_is_seen_through_the_count_alone() -> None:
