@@ -78,7 +78,8 @@ def _planned(plan: Plan, query: Query) -> tuple[str, ...]:
 
 def release_html(release: Release) -> str:
     """The answers, what they hide and where they are recorded."""
-    table = _table("lrrl", ("released", "value", f"95% interval for {release.interval_for}", "mechanism"), release.rows())
+    rows = [*release.rows(), *release.guess_rows()]
+    table = _table("lrrl", ("released", "value", f"95% interval for {release.interval_for}", "mechanism"), rows)
     return _page("Release", [table, _promise(release.plan), _lines(release.whereabouts)])
 
 

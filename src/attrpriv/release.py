@@ -14,11 +14,12 @@ from attrpriv.accounting.chain import Entry
 from attrpriv.errors import UsageError
 from attrpriv.frames import FrameKind, release_frame
 from attrpriv.mechanisms.accuracy import Reach
+from attrpriv.mechanisms.best_guess import BestGuess
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.queries.derived import Derived, Question, parts_of
 from attrpriv.queries.query import Query
 from attrpriv.shown import answer as shown_answer
-from attrpriv.shown import printable, some
+from attrpriv.shown import number, printable, some
 
 if TYPE_CHECKING:
     from attrpriv.derived import Computed
@@ -82,6 +83,7 @@ class Release:
     recorded_head: str | None = None
     earlier: Mapping[Query, Plan] = field(default_factory=dict, repr=False)
     numbers: Mapping[Query, int] = field(default_factory=dict, repr=False)
+    guesses: Mapping[Query, BestGuess] = field(default_factory=dict, repr=False)
 
     @property
     def plans(self) -> tuple[Plan, ...]:
@@ -129,6 +131,21 @@ class Release:
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Where the table's own statistic lies with this confidence; where rows or answers are clipped, the clipped one."""
         return self._single().interval(level)
+
+    @property
+    def best_guess(self) -> BestGuess | None:
+        """The answer and what the assumption already states, weighed by their errors; None where that gains nothing."""
+        self._single()
+        return next(iter(self.guesses.values()), None)
+
+    def guess_rows(self) -> list[tuple[str, str, str, str]]:
+        """The best guesses, in the columns of `rows`: they stand below what was released, and never in its place."""
+        rows = []
+        for query, guess in self.guesses.items():
+            share = f"{guess.weight:.0%} released, {1 - guess.weight:.0%} assumed"
+            value = shown_answer(float(guess.value), guess.error)
+            rows.append((f"best guess of {query.text}", value, f"expected error {number(guess.error)}", share))
+        return rows
 
     @property
     def interval_for(self) -> str:
@@ -194,6 +211,7 @@ class Release:
 
     def __str__(self) -> str:
         rows = [f"{name} = {value}  (95%: {interval}; {mechanism})" for name, value, interval, mechanism in self.rows()]
+        rows += [f"{name} = {value}  ({error}; {how})" for name, value, error, how in self.guess_rows()]
         promise = f"{self.plan.guarantee.kind}: {self.plan.guarantee.statement}."
         return "\n".join(map(printable, [*rows, promise, *self.whereabouts]))
 
@@ -207,10 +225,14 @@ class Release:
 
         return release_html(self)
 
+    def _told(self, answer: Answer, level: float) -> dict[str, Any]:
+        guess = self.guesses.get(answer.query) if isinstance(answer.query, Query) else None
+        return answer.to_json(level) | ({} if guess is None else {"best_guess": guess.to_json()})
+
     def to_json(self, level: float = 0.95) -> dict[str, Any]:
         return {
             "schema_version": SCHEMA_VERSION,
-            "answers": [answer.to_json(level) for answer in self.answers],
+            "answers": [self._told(answer, level) for answer in self.answers],
             "plan": [entry for plan in self.plans for entry in plan.entries(chosen=True)],
             "ledger": {
                 "entry": self.entry.number,

@@ -27,6 +27,7 @@ from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view import columns_left
 from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
+from attrpriv.guesses import with_guesses
 from attrpriv.ledger_record import LedgerRecord
 from attrpriv.mechanisms import Plan, Ranking, plan_view_of
 from attrpriv.mechanisms.accuracy import Measure
@@ -152,7 +153,8 @@ class Session:
         for problem in steps.problems[:-1]:
             self._released(problem.queries, planner, problem.spend)
         last = spend if len(steps.problems) < 2 else steps.problems[-1].spend
-        return with_computed(self._released(parts_of(steps.questions), planner, last), steps.questions)
+        released = self._released(parts_of(steps.questions), planner, last)
+        return with_guesses(with_computed(released, steps.questions), self.policy, self._public_facts()[1])
 
     def _steps(self, queries: Queries | None, spend: float | None, planner: Planner, *, release: bool = False) -> Steps:
         """How it is released. Nothing is planned here unless there is a choice."""

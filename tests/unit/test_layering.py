@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 ANYTHING_BUT_CLI = {
     "asked",
     "derived",
+    "guesses",
     "derived_plan",
     "session",
     "steps",

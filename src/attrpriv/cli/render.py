@@ -136,6 +136,10 @@ def _mechanisms(ranking: Ranking, query: Query, width: int) -> Table:
     rows = [_row(plan, query, ranking.by) for plan in ranking.plans]
     for plan, row in zip(ranking.plans, rows, strict=True):
         table.add_row(*row, style="green" if plan is ranking.chosen else "")
+    how = None if ranking.by == "mean_absolute" else ranking.weighing(query)
+    if how is not None:  # no mechanism: computed from the release and the constant, beside them
+        rows.append(("best guess from both", f"{how.weight:.0%} released", number(how.error), "", "free"))
+        table.add_row(*rows[-1], style="dim")
     fit(table, [printable(query.text), *(str(column.header) for column in table.columns[1:])], rows, width)
     return table
 
@@ -177,6 +181,8 @@ def _answers(released: Release) -> Table:
         if heading:
             table.add_row(escape(heading))
         table.add_row(escape(name), f"[bold]{row[1]}[/bold]", *row[2:])
+    for name, *cells in released.guess_rows():
+        table.add_row(escape(name), *cells, style="dim")
     if sys.stdout.isatty():  # a long query needs the room more than this column's heading does
         table.columns[2].max_width = max(24, *(len(interval) for _, _, interval, _ in rows))
     return table

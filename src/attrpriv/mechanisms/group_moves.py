@@ -229,3 +229,14 @@ def group_spreads(evidence: Evidence, way: Expected) -> tuple[GroupSpread, ...]:
         common = sum(x * x for x in evidence.factor[k]) if evidence.factor else 0.0
         spreads.append(GroupSpread(gone[:, k], np.sqrt(own**2 + common + moves.extra[:, k]), moves.weights))
     return tuple(spreads)
+
+
+def taken_along(evidence: Evidence, way: Expected, column: int, constant: float) -> float:
+    """E of what is taken back times how far the average that the counts tell of is from a constant, over expected tables."""
+    import numpy as np
+
+    case = evidence.check.case
+    gone, weights = group_spreads(evidence, way)[column].residuals, tables(case, way)[1]
+    counts = tables(case, way)[0]
+    means = np.array([np.atleast_1d(mean)[column] for mean, _ in (*case.members, *case.rest)])
+    return float(weights @ (gone * (counts @ means / case.n - constant)))

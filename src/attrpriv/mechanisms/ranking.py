@@ -15,6 +15,7 @@ from typing import Any
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms.accuracy import Measure
+from attrpriv.mechanisms.best_guess import Weighing, weighing
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranged import is_ranged
 from attrpriv.mechanisms.refusal import Refusal
@@ -99,6 +100,13 @@ class Ranking:
         """Whether the assumption already tells more than the chosen release would."""
         return self.constant is not None
 
+    def weighing(self, query: Query) -> Weighing | None:
+        """How the chosen release and what the assumption already states make the best guess; None where that gains nothing."""
+        constant = next((plan for plan in self.plans if plan.mechanism == "constant"), None)
+        if self.chosen is None or constant is None:
+            return None
+        return weighing(self.chosen, constant, query, self.problem)
+
     @property
     def order(self) -> str | None:
         """A line where a mechanism stands before one that errs less for some query: all queries together decide."""
@@ -156,6 +164,9 @@ class Ranking:
     def entries(self) -> list[dict[str, Any]]:
         """One JSON-able entry for each query and mechanism."""
         rows = [row for plan in self.plans for row in plan.entries(chosen=plan is self.chosen)]
+        for query, row in zip(self.problem.queries, (row for row in rows if row["chosen"]), strict=False):
+            how = self.weighing(query)
+            row |= {} if how is None else {"best_guess": how.to_json()}
         for name, refusal in self.refused.items():
             rows += [{"query": q.text, "mechanism": name, "refused": refusal.reason} for q in self.problem.queries]
         return rows
