@@ -12,7 +12,7 @@ from dataclasses import replace
 from attrpriv.errors import AttrprivError
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.best_guess import Weighing, weighing
+from attrpriv.mechanisms.best_guess import BestGuess, Weighing, weighing
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
 from attrpriv.release import Release, Value
@@ -20,7 +20,7 @@ from attrpriv.release import Release, Value
 
 def with_guesses(released: Release, policy: Policy, types: Mapping[str, str]) -> Release:
     """The same release, with a guess for each answer that one is worth for and that this very policy was released under."""
-    found = {}
+    found: dict[Query, BestGuess] = {}
     for answer in released.answers:
         query, value = answer.query, answer.values[0]
         if isinstance(query, Query) and isinstance(value, Value):

@@ -78,7 +78,7 @@ def near_laws(laws: Sequence[Sequence[float]], prior: Sequence[float], epsilon: 
 
     family, chances = np.array(laws, dtype=np.float64), np.array(prior, dtype=np.float64)
     weights = np.maximum(chances / chances.max(), _LEAST_WEIGHT)
-    conditions = _furthest(*family.shape, apart)
+    conditions = _furthest(len(family), family.shape[1], apart)
     for _ in range(_ROUNDS):
         moved = _solved(family, weights, conditions, epsilon)
         broken = broken_conditions(moved, epsilon, apart, _BROKEN) - conditions

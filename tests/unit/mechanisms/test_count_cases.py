@@ -169,3 +169,15 @@ def test_a_changed_prior_is_caught() -> None:
     moved = evidence(found).model_copy(update={"checks": (check.model_copy(update={"sets": sets}),)})
     with pytest.raises(CertificateError):
         found.certificate.model_copy(update={"evidence": moved}).verify()
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "wasserstein", "optimal", "transport"])
+def test_the_mixture_has_no_model_error_and_counts_have(mechanism: str) -> None:
+    """As docs/limitations.md says; the other exception is tested in test_model_error.py."""
+    points = problem(n=20, delta=1e-6, secrets=(Secret("count(smoker = 'yes')", between=(0, 20)),))
+    assert [row.off_by for row in plan(points, mechanism).model_error] == [0.01, 0.02, 0.05, 0.1]
+    if mechanism in ("laplace", "gaussian"):
+        mixed = plan(problem(delta=1e-6), mechanism)
+        assert isinstance(mixed.certificate.evidence, CountCasesEvidence)
+        assert mixed.model_error == ()
+        assert any("is not computed for this plan" in line for line in mixed.warnings)
