@@ -16,11 +16,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.framework import Secret
+from attrpriv.assumptions import Groups
+from attrpriv.framework import Problem, Secret
 from attrpriv.mechanisms import Plan, plan, rank
+from attrpriv.queries.query import Query
 from bench.utility_suite.count_problems import counts
 from bench.utility_suite.simulation import simulate
-from bench.utility_suite.worlds import CountWorld
+from bench.utility_suite.worlds import CountWorld, GroupWorld
 from tests.unit.mechanisms.counts import problem, smokers
 
 DRAWS = 12_000
@@ -107,3 +109,37 @@ def test_gaussian_counts_with_single_persons() -> None:
     assert size < 0.85 * (found.error.rmse or 0.0)
     assert binom.sf(int((errors > alpha).sum()) - 1, DRAWS, 0.05) > ALARM
     assert binom.cdf(int((errors > alpha - 2).sum()), DRAWS, 0.05) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["constant", "transport", "gaussian"])
+def test_a_prior_share_within_an_interval(mechanism: str) -> None:
+    """Averages behind a category: both ends of the interval were once taken for its middle."""
+    shares = (0.3, 0.5)
+    groups = Groups(
+        sensitive="gender",
+        mean={"F": {"hours": 36.0}, "M": {"hours": 42.0}},
+        sd={"F": {"hours": 11.0}, "M": {"hours": 12.0}},
+        prior={"F": shares, "M": (0.5, 0.7)},
+        tolerance=0,
+    )
+    asked = Problem(
+        queries=(Query("avg", "hours"),),
+        secrets=(Secret("share(gender = 'F')", between=(0.25, 0.55)),),
+        epsilon=1.0,
+        delta=1e-6,
+        n=1_000,
+        theta=(groups,),
+    )
+    found = plan(asked, mechanism)
+    predicted, squares = found.error.rmse or 0.0, []
+    for seed, share in enumerate((*shares, 0.4)):
+        exact = groups.model_copy(update={"prior": {"F": (share, share), "M": (1 - share, 1 - share)}})
+        world = GroupWorld(asked.model_copy(update={"theta": (exact,)}))
+        errors = np.abs(simulate(found, world, np.random.default_rng(seed), 800).errors[:, 0])
+        square, reach = square_of(errors)
+        assert square <= predicted**2 * 1.01 + reach
+        squares.append((square, reach))
+    worst, reach = max(squares)
+    if mechanism != "gaussian":  # which states the most noise that any table gets
+        assert worst >= predicted**2 * 0.99 - reach

@@ -113,8 +113,8 @@ def _along(plan: Plan, query: Query, answer: float, problem: Problem) -> float |
         groups, part, weight = problem.theta[0], plan.of(query), query.weight(plan.n)
         if len(problem.theta) > 1 or not isinstance(groups, Groups):
             return None
-        (way,) = expected_tables(groups, members_of(groups, problem.secrets[0]), None)
-        return weight**2 * taken_along(evidence, way, plan.columns.index(part), answer / weight)
+        ways = expected_tables(groups, members_of(groups, problem.secrets[0]), None)
+        return weight**2 * max(taken_along(evidence, way, plan.columns.index(part), answer / weight) for way in ways)
     spread = plan.spread_of(query)
     noisy = isinstance(spread, Spread) or (isinstance(spread, WholeSpread) and not spread.tails)
     return 0.0 if noisy and plan.noise_of(query).kind in ("gaussian", "laplace") else None

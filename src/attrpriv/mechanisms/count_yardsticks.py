@@ -22,7 +22,7 @@ from attrpriv.mechanisms.chain_layout import chain_of, chain_tally
 from attrpriv.mechanisms.count_plan import additive_error
 from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
 from attrpriv.mechanisms.counted import CountCase, Counted, counted, one_query, worst_law
-from attrpriv.mechanisms.expected_count import ExpectedCount, expected_count
+from attrpriv.mechanisms.expected_count import ExpectedCount, expected_count, filled
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
@@ -142,20 +142,8 @@ def corner_laws(values: Sequence[int], law: Sequence[Interval01]) -> list[tuple[
     [((0.7, 0.7), (0.3, 0.3)), ((0.5, 0.5), (0.5, 0.5))]
     """
     orders = [sorted(range(len(values)), key=key) for key in (lambda k: values[k], lambda k: values[k] ** 2)]
-    found = [_filled(law, order) for order in orders for order in (order, order[::-1])]
+    found = [filled(law, order) for order in orders for order in (order, order[::-1])]
     return list(dict.fromkeys(tuple((p, p) for p in one) for one in found))
-
-
-def _filled(law: Sequence[Interval01], order: Sequence[int]) -> list[float]:
-    """As much as possible on the first of the order, and so on."""
-    chances = [low for low, _ in law]
-    left = max(0.0, 1 - math.fsum(chances))
-    for k in order:
-        width = law[k][1] - law[k][0]
-        # An interval that is filled ends where it was stated to end.
-        chances[k] = law[k][1] if left >= width - 1e-12 else chances[k] + left
-        left = max(0.0, left - width)
-    return chances
 
 
 def _plan(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attrpriv.calibration.count_lattice import float_law
 from attrpriv.laws.lattice import binomial_sum
 from attrpriv.laws.lattice_law import LatticeLaw
-from attrpriv.laws.records import RecordLaws
+from attrpriv.laws.records import Interval01, RecordLaws
 from attrpriv.mechanisms.accuracy import Error, folded_size, folded_tail
 
 if TYPE_CHECKING:
@@ -115,3 +115,15 @@ def _moments(values: Sequence[int], law: Sequence[float]) -> tuple[float, float]
     total = math.fsum(law)
     mean = math.fsum(v * p for v, p in zip(values, law, strict=True)) / total
     return mean, max(0.0, math.fsum((v - mean) ** 2 * p for v, p in zip(values, law, strict=True)) / total)
+
+
+def filled(law: Sequence[Interval01], order: Sequence[int]) -> list[float]:
+    """The law within these intervals that has as much as possible on the first of the order, and so on."""
+    chances = [low for low, _ in law]
+    left = max(0.0, 1 - math.fsum(chances))
+    for k in order:
+        width = law[k][1] - law[k][0]
+        # An interval that is filled ends where it was stated to end.
+        chances[k] = law[k][1] if left >= width - 1e-12 else chances[k] + left
+        left = max(0.0, left - width)
+    return chances

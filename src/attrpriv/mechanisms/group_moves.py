@@ -2,9 +2,9 @@
 
     F' = F - Y + h(Y) + noise,      Y = sum over c of n_c m_c/n - centre
 
-*Tables to expect.* Errors are means over the counts that are expected: binomial by the prior share of the secret's categories;
-for a share of the population binomial by that end of its range where errors are larger (a mean over binomial counts of a convex
-function is convex in the share); without either, all counts of the range alike. Categories on one side share its rows by their
+*Tables to expect.* Errors are means over the counts that are expected: binomial by the prior share of the secret's categories
+(of an interval, by that end where errors are larger); for a share of the population binomial by that end of its range where they
+are (a mean over binomial counts of a convex function is convex in the share); without either, all counts of the range alike. Categories on one side share its rows by their
 prior shares, or equally. None of this is part of the promise.
 
 What must never change: Y is exact in fractions; only the factor that shortens a vector is a float, whose rounding the promise
@@ -77,17 +77,18 @@ class Expected:
 
 
 def expected_tables(groups: Groups, members: Sequence[str], shares: tuple[float, float] | None) -> tuple[Expected, ...]:
-    """What is expected of the tables: one way, or one for each end of a population's range."""
+    """What is expected of the tables: one way, or one for each end of a population's range, or of a prior share's interval."""
     rest = [name for name in groups.categories if name not in members]
     stated = {name: float((low + high) / 2) for name, (low, high) in (groups.prior or {}).items()}
     sides = [_weights([stated.get(name) for name in side]) for side in (list(members), rest)]
     if shares is not None:
         return tuple(Expected(end, *sides) for end in shares)
+    ends: list[float | None] = [None]
     if all(name in stated for name in members):
-        return (Expected(min(1.0, sum(stated[name] for name in members)), *sides),)
-    if all(name in stated for name in rest):
-        return (Expected(max(0.0, 1 - sum(stated[name] for name in rest)), *sides),)
-    return (Expected(None, *sides),)
+        ends = [min(1.0, sum((groups.prior or {})[name][end] for name in members)) for end in (0, 1)]
+    elif all(name in stated for name in rest):
+        ends = [max(0.0, 1 - sum((groups.prior or {})[name][end] for name in rest)) for end in (1, 0)]
+    return tuple(Expected(share, *sides) for share in dict.fromkeys(ends))
 
 
 def _weights(stated: Sequence[float | None]) -> tuple[float, ...]:

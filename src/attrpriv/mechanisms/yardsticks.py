@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions import Gaussian, Groups, Hierarchy
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee import Certificate, ConstantEvidence, Guarantee, LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.accuracy import Error, Noise, folded_reach, folded_size, laplace_error, largest_error
 from attrpriv.mechanisms.count_sequence import range_assumes, range_budget, range_model_error
+from attrpriv.mechanisms.expected_count import filled
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
@@ -83,7 +84,7 @@ def _rows(problem: Problem, terms: Sequence[LaplaceTerm]) -> LaplaceEvidence | N
 
 def plan_constant(problem: Problem) -> Plan:
     """The assumption's own mean."""
-    theta = tuple(stated for member in problem.theta if (stated := _stated(problem, member)) is not None)
+    theta = tuple(stated for member in problem.theta for stated in _stated(problem, member))
     columns = []
     for column in problem.columns:
         if not theta or any(column not in gaussian.mean for gaussian in theta):
@@ -101,24 +102,41 @@ def plan_constant(problem: Problem) -> Plan:
     return _assemble(problem, "constant", tuple(columns), certificate, notes=("a yardstick: auto never chooses it.",))
 
 
-def _stated(problem: Problem, member: Assumption) -> Gaussian | None:
+def _stated(problem: Problem, member: Assumption) -> list[Gaussian]:
     """What an assumption says of a row of which no category is known: with groups, by the prior of the categories."""
     if isinstance(member, Gaussian):
-        return member
+        return [member]
     if isinstance(member, Hierarchy):
-        return _of_populations(problem, member)
-    shares = dict(member.prior or {}) if isinstance(member, Groups) else {}
-    if not isinstance(member, Groups) or set(shares) != set(member.categories):
-        return None
-    weights = {name: float((low + high) / 2) for name, (low, high) in shares.items()}
+        found = _of_populations(problem, member)
+        return [] if found is None else [found]
+    known = isinstance(member, Groups) and set(member.prior or {}) == set(member.categories)
+    if not isinstance(member, Groups) or not known or any(column not in member.columns for column in problem.columns):
+        return []
+    return [_of_rows(problem, member, shares) for shares in _shares(problem, member)]
+
+
+def _shares(problem: Problem, member: Groups) -> list[dict[str, float]]:
+    """The middle of the prior's intervals; and those shares within them for which some column has its least or largest mean."""
+    prior = dict(member.prior or {})
+    found = [{name: float((low + high) / 2) for name, (low, high) in prior.items()}]
+    if all(low == high for low, high in prior.values()):
+        return found
+    names = list(prior)
+    for column in problem.columns:
+        order = sorted(range(len(names)), key=lambda k: member.mean_of(names[k], column))
+        laws = (filled([prior[name] for name in names], places) for places in (order, order[::-1]))
+        found += [dict(zip(names, law, strict=True)) for law in laws]
+    return found
+
+
+def _of_rows(problem: Problem, member: Groups, shares: Mapping[str, float]) -> Gaussian:
+    """A row of any category, where these are their shares."""
     mean, sd = {}, {}
     for column in problem.columns:
-        if column not in member.columns:
-            return None
-        mean[column] = sum(weight * member.mean_of(name, column) for name, weight in weights.items())
-        spread = {name: member.sd_range(name, column)[1] ** 2 for name in weights}
-        between = {name: (member.mean_of(name, column) - mean[column]) ** 2 for name in weights}
-        sd[column] = math.sqrt(sum(weight * (spread[name] + between[name]) for name, weight in weights.items()))
+        mean[column] = sum(share * member.mean_of(name, column) for name, share in shares.items())
+        spread = {name: member.sd_range(name, column)[1] ** 2 for name in shares}
+        between = {name: (member.mean_of(name, column) - mean[column]) ** 2 for name in shares}
+        sd[column] = math.sqrt(sum(share * (spread[name] + between[name]) for name, share in shares.items()))
     pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(problem.columns, 2)}
     return Gaussian(mean=mean, sd=sd, correlation=pairs, tolerance={"mean": member.tolerance.mean, "correlation": 0})
 
