@@ -3,9 +3,9 @@
     F' = F - Y + h(Y) + noise,      Y = sum over c of n_c m_c/n - centre
 
 *Tables to expect.* Errors are means over the counts that are expected: binomial by the prior share of the secret's categories
-(of an interval, by that end where errors are larger); for a share of the population binomial by that end of its range where they
-are (a mean over binomial counts of a convex function is convex in the share); without either, all counts of the range alike. Categories on one side share its rows by their
-prior shares, or equally. None of this is part of the promise.
+(of an interval, by that end where errors are larger); for a share of the population binomial by that end of its range where
+they are (a mean over binomial counts of a convex function is convex in the share); without either, all counts of the range
+alike. Categories on one side share its rows by their prior shares, or equally. None of this is part of the promise.
 
 What must never change: Y is exact in fractions; only the factor that shortens a vector is a float, whose rounding the promise
 covers. Nothing of the counts is kept.
