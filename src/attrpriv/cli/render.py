@@ -138,7 +138,7 @@ def _mechanisms(ranking: Ranking, query: Query, width: int) -> Table:
         table.add_row(*row, style="green" if plan is ranking.chosen else "")
     how = None if ranking.by == "mean_absolute" else ranking.weighing(query)
     if how is not None:  # no mechanism: computed from the release and the constant, beside them
-        rows.append(("best guess from both", f"{how.weight:.0%} released", number(how.error), "", "free"))
+        rows.append(("best guess: release + constant", f"{how.weight:.0%} released", number(how.error), "", "free"))
         table.add_row(*rows[-1], style="dim")
     fit(table, [printable(query.text), *(str(column.header) for column in table.columns[1:])], rows, width)
     return table

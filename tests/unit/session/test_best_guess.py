@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
+from attrpriv.cli import render
 from attrpriv.guesses import with_guesses
 from attrpriv.mechanisms.best_guess import BestGuess
 from attrpriv.release import Release
@@ -97,3 +99,15 @@ def test_a_guess_that_fails_never_takes_the_answer_along(tmp_path: Path, monkeyp
 
     monkeypatch.setattr("attrpriv.guesses.weighing", broken)
     assert released(tmp_path).guesses == {}
+
+
+def test_plan_and_release_show_it_in_their_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ap.Session(TABLE, policy(), ledger=tmp_path / "x.ledger") as session:
+        ranked = session.ranked(QUERY)
+        render.show_ranked(ranked, None)
+        planned = capsys.readouterr().out
+        render.show_release(session.release(QUERY))
+    told = capsys.readouterr().out
+    assert re.search(r"best guess: release \+ constant +73% released +15\.92 +free\n", planned)
+    assert re.search(r"best guess of count\(\*\) filter \(where stay > 7\) +[\d.,]+ +expected error 15\.92 +73% released", told)
+    assert [set(row["best_guess"]) for row in ranked.entries() if "best_guess" in row] == [{"constant", "weight", "error"}]
