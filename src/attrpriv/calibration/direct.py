@@ -147,12 +147,14 @@ def _least_for(family: Family, block: Block, noise: Noise, epsilon: float, delta
 
 
 def least_scale(keeps: Callable[[float], bool], start: float) -> float:
-    """The least scale of few digits that keeps the promise."""
+    """The least scale of few digits that keeps the promise; `UsageError` where no finite one does."""
     return _few_digits(1 / largest_private(lambda rate: keeps(_few_digits(1 / rate)), start=1 / start))
 
 
 def _few_digits(scale: float) -> float:
     """Rounded up to `_DIGITS` binary digits, so that a search meets few different scales."""
+    if not math.isfinite(scale):
+        raise UsageError("calibration: no finite noise keeps the promise.")
     mantissa, exponent = math.frexp(scale)
     return math.ldexp(math.ceil(math.ldexp(mantissa, _DIGITS)), exponent - _DIGITS)
 

@@ -169,7 +169,9 @@ def _checks(problem: Problem, drawn: CountHistory, laws: Mapping[str, Counted | 
     if not drawn.reads:
         return ()
     found = [laws[draw.identity] for draw in drawn.draws]
-    if problem.known_rows and len(found) > 1:  # who knows one entry of a row knows more of the others than their stated law
+    # Who knows one entry of a row knows more of the others than their stated law. So no law is used from the first of a
+    # sequence on: with it, less would be left for another count than the first one says.
+    if problem.known_rows:
         found = [None] * len(found)
     joint = joint_laws(problem, found)
     return tuple(

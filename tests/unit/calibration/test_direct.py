@@ -8,6 +8,7 @@ import mpmath
 import pytest
 
 from attrpriv.calibration import continuous_gaussian_sigma, direct_delta, least_direct_scale
+from attrpriv.calibration.direct import least_scale
 from attrpriv.calibration.pair_families import Events, family_of, noisy_delta
 from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import RefusedError, UsageError
@@ -297,3 +298,8 @@ def test_whole_numbers_that_are_not_covered() -> None:
 def test_a_delta_below_the_accuracy_of_floats_is_refused() -> None:
     with pytest.raises(UsageError, match="accuracy of floats"):
         least_direct_scale([event(0.4, 0.6)], FOUR, "gaussian", 1.0, 1e-18)
+
+
+def test_where_no_noise_is_enough_the_search_says_so() -> None:
+    with pytest.raises(UsageError, match="no finite noise"):
+        least_scale(lambda scale: False, 1.0)

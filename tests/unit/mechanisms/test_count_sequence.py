@@ -12,7 +12,7 @@ import pytest
 from attrpriv.assumptions import Counts
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, CountHistory, CountSequenceEvidence
+from attrpriv.guarantee import Certificate, CountHistory, CountLaplaceEvidence, CountSequenceEvidence
 from attrpriv.guarantee.count_sequence import MOST_DRAWS
 from attrpriv.mechanisms import Plan, plan
 from attrpriv.queries.query import Query
@@ -200,11 +200,31 @@ def test_a_column_that_is_counted_differently_by_now_has_no_law() -> None:
     assert evidence(second).checks[0].laws[1] is not None
 
 
-def test_known_rows_leave_no_law_once_there_are_two_statistics() -> None:
+def test_known_rows_leave_a_law_to_a_release_that_is_alone_only() -> None:
+    alone = plan(asked(DOSE, known_rows=0.25, spend=1.0), "laplace").certificate.evidence
+    assert isinstance(alone, CountLaplaceEvidence)
     first = plan(asked(DOSE, known_rows=0.25), "laplace")
-    assert evidence(first).checks[0].laws[0] is not None
-    second = plan(asked(AGE, first, known_rows=0.25, epsilon=40.0), "laplace")
-    assert evidence(second).checks[0].laws == (None, None)
+    second = plan(asked(AGE, first, known_rows=0.25), "laplace")
+    assert (evidence(first).checks[0].laws, evidence(second).checks[0].laws) == ((None,), (None, None))
+
+
+def test_with_known_rows_what_is_left_is_there_for_another_count() -> None:
+    """What the first says it leaves, the second can spend: half of all, then half of that."""
+    first = plan(asked(DOSE, known_rows=0.25), "laplace")
+    second = plan(asked(AGE, first, known_rows=0.25), "laplace")
+    assert first.left == pytest.approx(0.5, abs=1e-6)
+    assert second.left == pytest.approx(0.25, abs=1e-6)
+    # Nothing but how far a row moves each count: 4 rows, each by 1.
+    rates = [1 / made.tally.scale for made in (first, second) if made.tally is not None]
+    assert 4 * sum(rates) == pytest.approx(0.75 * 2.0, rel=1e-6)
+
+
+def test_a_count_that_was_planned_by_its_law_leaves_nothing_once_rows_are_known() -> None:
+    """Earlier versions recorded such a first release; nobody knew rows, or they were forgotten."""
+    first = plan(asked(DOSE), "laplace")
+    assert 4 / getattr(first.tally, "scale", math.inf) > 2.0  # what a row can move, unlike what its law lets it
+    with pytest.raises(RefusedError, match="nothing is left of the budget"):
+        plan(asked(AGE, first, known_rows=0.25), "laplace")
 
 
 # ----------------------------------------------------------------------------------------------------------- what binds a chain

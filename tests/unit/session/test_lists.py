@@ -63,6 +63,16 @@ def test_a_list_of_counts_is_released_one_after_the_other(tmp_path: Path) -> Non
         assert [row["query"] for row in again.to_json()["plan"]] == LIST
 
 
+def test_a_list_of_counts_is_released_where_rows_are_known(tmp_path: Path) -> None:
+    """The budget line after the first is true: what is left can be spent on another count."""
+    with ward(tmp_path, STAYS, VISITS, known_rows=0.01, delta=0.0) as asking:
+        first = asking.release(STAYS)
+        assert first.plan.left == pytest.approx(0.5, abs=1e-6)
+        second = asking.release(VISITS)
+        assert second.plan.spend == 1
+        assert 0 <= asking.left < 1e-6
+
+
 def test_it_is_what_asking_one_by_one_gives(tmp_path: Path) -> None:
     """No rule of its own: the same noise, step by step, as calls of their own get."""
     with ward(tmp_path / "together") as all_of_it, ward(tmp_path / "apart") as one_by_one:
