@@ -12,6 +12,7 @@ from attrpriv.errors import DataError, RefusedError, UsageError
 from attrpriv.framework.places import is_remote, is_url
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms.advice import advice
+from attrpriv.mechanisms.weak import weak_lines
 from attrpriv.named_columns import require_columns
 from attrpriv.named_values import padded, require_listed
 from attrpriv.policy import Policy
@@ -78,12 +79,24 @@ def _is_pattern(place: str | Path) -> bool:
     return bool(set("*?[") & set(str(place)))
 
 
+def _of_promise(policy: Policy) -> tuple[str, ...]:
+    """What is weak about the promise, whatever is asked; an error where it hides nothing."""
+    with Session(policy=policy) as session:
+        try:
+            problem = session.problem("count(*)")
+        except DataError as error:  # without a table nobody knows how many rows there are
+            return (f"{error} What is hidden was not checked.",)
+    return weak_lines(problem, problem.epsilon, problem.delta)
+
+
 def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     """Read the policy, compare it with the table's schema, and plan its queries together."""
     policy = Policy.load(path)
     require_listed((), policy)
     if not queries and not policy.release:
-        return Check(policy, None, None, ("no query is named: add release to the policy, or give a query.",))
+        return Check(
+            policy, None, None, ("no query is named: add release to the policy, or give a query.", *_of_promise(policy))
+        )
     unseen = look_at_schema(policy, queries)
     with Session(policy=policy) as session:
         try:

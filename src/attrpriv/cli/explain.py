@@ -144,7 +144,8 @@ def _answered(session: Session, queries: Sequence[str] | None) -> tuple[tuple[st
         return (str(ranked.refused.error()),), ()
     lines: list[str] = []
     for plan in (ranking.chosen for ranking in ranked.rankings if ranking.chosen is not None):
-        lines += [*(_answer_line(plan, k) for k in range(len(plan.queries))), *plan.remarks, *plan.warnings]
+        said = [line for line in (*plan.remarks, *plan.warnings) if line not in lines]
+        lines += [*(_answer_line(plan, k) for k in range(len(plan.queries))), *said]
     lines += map(computed_line, ranked.computed)
     told = dict.fromkeys(line for ranking in ranked.rankings if (line := advice(ranking)) is not None)
     return tuple(lines), tuple(line[0].upper() + line[1:] for line in told)

@@ -17,7 +17,6 @@ from rich import box
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from attrpriv.accounting.belonging import ANOTHER
 from attrpriv.cli.lines import bar, complaint, console, fit, hang
 from attrpriv.derived_plan import computed_line, plans_of
 from attrpriv.engines.progress import watched
@@ -168,7 +167,7 @@ def show_release(released: Release) -> None:
         if plan.guarantee.statement not in said:
             hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
         _notes(shown, tuple(line for line in (*plan.certificate.assumes, *plan.remarks) if line not in said))
-        warn(shown, [line for line in plan.warnings if line not in said])
+        warn(shown, tuple(line for line in plan.warnings if line not in said))
         said |= {plan.guarantee.statement, *plan.certificate.assumes, *plan.remarks, *plan.warnings}
     for line in released.whereabouts:
         shown.print(escape(line))
@@ -213,7 +212,7 @@ def show_view(plan: ViewPlan, out: Path) -> None:
     shown.print()
     hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     _notes(shown, plan.certificate.assumes)
-    warn(shown, [note for note in plan.notes if note.startswith(ANOTHER)])
+    warn(shown, plan.warnings)
 
 
 def show_explanation(told: Explanation) -> None:

@@ -35,7 +35,9 @@ def count_pairs(secret: Secret, n: int) -> CountPairs:
     if not 0 <= low <= high <= n:
         raise QueryError(f"{secret.text}: counts must be from 0 to the number of rows, {n}. Got {low} to {high}.")
     if low == high:
-        raise QueryError(f"{secret.text}: its range holds a single count of {n} rows, {low}; there is nothing to hide.")
+        raise QueryError(
+            f"{secret.text}: its range holds a single count of {n} rows, {low}; there is nothing to hide. Widen it."
+        )
     return CountPairs(n, low, high, apart)
 
 

@@ -12,10 +12,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
-from attrpriv.errors import QueryError
+from attrpriv.errors import PolicyError, QueryError
 from attrpriv.framework.assumption import Assumption
+from attrpriv.framework.hidden import nothing_hidden
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.framework.public_groups import Categories
 from attrpriv.framework.requirements import shown
@@ -127,6 +128,13 @@ class Problem(FrozenModel):
     earlier: SerializeAsAny[FrozenModel] | None = Field(
         default=None, exclude=True, description="evidence of what was released before: a proof for all of it together"
     )
+
+    @model_validator(mode="after")
+    def _hides_something(self) -> Problem:
+        reason = nothing_hidden(self)
+        if reason is not None:
+            raise PolicyError(reason)
+        return self
 
     @property
     def public(self) -> bool:

@@ -28,7 +28,7 @@ from attrpriv.guarantee import (
     SequenceEvidence,
     WeightsEvidence,
 )
-from attrpriv.mechanisms.accuracy import Error, ModelError, Noise, Reach, fragile
+from attrpriv.mechanisms.accuracy import WARNED, Error, ModelError, Noise, Reach, fragile
 from attrpriv.mechanisms.clamp import clamp_bits, clamped, statistic
 from attrpriv.mechanisms.column_plan import ColumnPlan, Group, Union, clipped, exact, noisy
 from attrpriv.mechanisms.equalising import equalising_noise, grid_of, secret_scale
@@ -48,9 +48,6 @@ from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-# How notes begin that an approver must not miss.
-_WARNING = ("fragile:", "another ledger:")
 
 
 class Plan(FrozenModel):
@@ -106,7 +103,7 @@ class Plan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
-        told = (*(note for note in self.notes if note.startswith(_WARNING)), *worthless(self))
+        told = (*(note for note in self.notes if note.startswith(WARNED)), *worthless(self))
         line = fragile(self.epsilon, self.model_error, self.certificate.evidence.room)
         return told if line is None or line in told else (line, *told)
 

@@ -45,6 +45,7 @@ from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.view import ViewPlan, plan_view
+from attrpriv.mechanisms.weak import require_open, weak_lines
 from attrpriv.queries.query import Query
 
 Planner = Callable[[Problem], Plan]
@@ -235,8 +236,11 @@ def _planned(name: str, problem: Problem) -> Plan:
     require_covered(name, problem)
     if not problem.alone and name not in NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
         _require_joint(name, problem)
+    if name not in WITHOUT_ASSUMPTION | NEVER_CHOSEN:
+        require_open(problem)
     made = charged(name, problem, MECHANISMS[name])
-    return made if problem.alone else made.model_copy(update={"spend": problem.spend})
+    weak = () if name in NEVER_CHOSEN else weak_lines(problem, made.epsilon, made.delta)
+    return made.model_copy(update={"spend": problem.spend, "notes": (*made.notes, *weak)})
 
 
 def _require_joint(name: str, problem: Problem) -> None:
@@ -274,7 +278,9 @@ def plan_view_of(problem: Problem) -> ViewPlan:
     """The view that hides the problem's composition, or the reason why there is none."""
     refusal = None
     try:
-        return plan_view(problem)
+        made = plan_view(problem)
+        weak = weak_lines(problem, made.certificate.epsilon, made.certificate.delta)
+        return made.model_copy(update={"notes": (*made.notes, *weak)})
     except Refusal as caught:
         refusal = caught
     raise refused(f"view: {refusal.reason}", usage=refusal.usage)

@@ -27,6 +27,7 @@ from attrpriv.framework.composition import Cell, crossed_cells, crossed_form
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee import Certificate, Guarantee, ViewCell, ViewEvidence
 from attrpriv.laws.binomial import binomial_below
+from attrpriv.mechanisms.accuracy import WARNED
 from attrpriv.mechanisms.refusal import Refusal
 
 REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."
@@ -49,10 +50,15 @@ class ViewPlan(FrozenModel):
         """The number of rows of the view."""
         return sum(cell.keep for cell in self.cells)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an approver must not miss."""
+        return tuple(note for note in self.notes if note.startswith(WARNED))
+
     def __str__(self) -> str:
         lines = [f"view of {self.rows} of {self.n} rows; {REAL_RECORDS}"]
         lines += [f"{cell.name}: keep {cell.keep} of {cell.low} to {cell.high}" for cell in self.cells]
-        return "\n".join([*lines, str(self.guarantee), str(self.certificate)])
+        return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"warning: {line}" for line in self.warnings)])
 
 
 def plan_view(problem: Problem) -> ViewPlan:
