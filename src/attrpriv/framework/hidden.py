@@ -76,9 +76,9 @@ def _of_forms(problem: Problem, secret: Secret) -> str | None:
             f"within: no two values of {secret.text} are this close; by the spacing of its columns they are {least} apart in a "
             f"table of {problem.n} rows. Got {secret.within:g}; take at least {least}."
         )
-    ranges = secret.between if isinstance(secret.between, Mapping) else {secret.text: secret.ends}
-    held = [form.most(*ends) for form, ends in zip(forms, ranges.values(), strict=True) if ends is not None]
-    if len(held) == len(forms) and (min(held) < 1 or max(held) < 2):
+    ranges = secret.between if isinstance(secret.between, Mapping) else {form.text: secret.between for form in secret.forms}
+    held = [one.most(*ends) for one in forms if (ends := ranges[one.form.text]) is not None]
+    if held and (min(held) < 1 or max(held) < 2):
         what = "no value" if min(held) < 1 else "a single value"
         return (
             f"{secret.text}: between holds {what} that a table of {problem.n} rows can have, by the spacing and the bounds of "
@@ -101,9 +101,7 @@ class _Values:
         self.problem, self.form = problem, form
         unit = Fraction(form.weight(problem.n), problem.n)
         known = [problem.spacing(column)[0] for column, _ in form.coefficients]
-        whole = all(problem.types.get(column) in ("integer", "boolean") for column, _ in form.coefficients)
-        self.spacing = unit * self._common(known) if None not in known else None
-        self.whole = unit * self._common([1.0] * len(known)) if whole else None  # of which every value is a multiple
+        self.spacing = None if None in known else unit * self._common(known)  # of which every value is a multiple
         self.low, self.high = self._ends()
 
     def most(self, low: float, high: float) -> float:
@@ -119,17 +117,12 @@ class _Values:
             return 0.0
         if low == high:
             return 1.0
-        if not math.isfinite(high - low):
+        if self.spacing is None or not math.isfinite(high - low):
             return math.inf
-        width = _exact(high) - _exact(low)
-        most = math.inf if self.spacing is None else math.floor(width / self.spacing) + 1.0
-        return most if self.whole is None else min(most, self._multiples(part, low, high, self.whole))
-
-    @staticmethod
-    def _multiples(part: Interval, low: float, high: float, step: Fraction) -> float:
-        first, last = math.ceil(_exact(low) / step), math.floor(_exact(high) / step)
-        first += first * step == _exact(low) and low not in part
-        last -= last * step == _exact(high) and high not in part
+        ends = _exact(low) / self.spacing, _exact(high) / self.spacing
+        first, last = math.ceil(ends[0]), math.floor(ends[1])
+        first += first == ends[0] and low not in part
+        last -= last == ends[1] and high not in part
         return float(max(0, last - first + 1))
 
     def _common(self, spacings: list[float | None]) -> Fraction:

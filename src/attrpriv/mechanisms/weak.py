@@ -143,8 +143,7 @@ class _Normal:
         """The largest of [low, high], which has one infinite end at most."""
         if self.centres is None:
             return 1.0
-        middle = low + (high - low) / 2
-        centre = min(max(middle, self.centres[0]), self.centres[1])
+        centre = min(max((low + high) / 2, self.centres[0]), self.centres[1])
         near, far = sorted((low - centre, high - centre), key=abs)
         if near * far <= 0:
             return 1.0 if not self.sds[0] else _below(high - centre, self.sds[0]) - _below(low - centre, self.sds[0])

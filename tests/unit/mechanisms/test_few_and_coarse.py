@@ -119,12 +119,12 @@ def test_stairs_far_from_their_centre_are_as_low_as_near_it(size: int) -> None:
 # ------------------------------------------------------------------------------ a coarse column closely tied to the query
 
 
-def tied(correlation: float, n: int, within: float = 0.001) -> Problem:
-    """q on a fine spacing, s on one of half its sd."""
+def tied(correlation: float, n: int, within: float | None = None) -> Problem:
+    """q on a fine spacing, s on one of half its sd; by default means must look alike that are one step of one row apart."""
     rows = ap.Gaussian(mean={"q": 0, "s": 0}, sd={"q": 1, "s": 1}, correlation={("q", "s"): correlation}, tolerance=0)
     return Problem(
         queries=(ap.mean("q"),),
-        secrets=(ap.Secret("mean(s)", within=within),),
+        secrets=(ap.Secret("mean(s)", within=0.5 / n if within is None else within),),
         epsilon=1.0,
         delta=1e-6,
         n=n,
