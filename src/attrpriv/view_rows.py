@@ -2,7 +2,7 @@
 
 What must never change: the secret state is in the ledger before a single row is handed out, and a ledger that holds a view
 never draws another. What is recorded with it must be what is asked for: other cells or ranges, another `row_id` or another
-table would be another view.
+table would be another view. A column that it leaves out (`identifiers`) stays out; more may be left out.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attrpriv.accounting.chain import Entry
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.tables import Source
 from attrpriv.engines.view import Cells, Drawn, draw, require_same_table, view_table
@@ -23,6 +24,7 @@ from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.guarantee import ViewEvidence
 from attrpriv.mechanisms.view import ViewPlan, public_shares
 from attrpriv.policy import Policy
+from attrpriv.policy.models import digest_of
 from attrpriv.queries.query import Query
 from attrpriv.release import Answer
 from attrpriv.view_estimates import NO_ANSWER, NO_HITS, estimates
@@ -72,8 +74,7 @@ class ViewRows:
             )
             return cls(plan, policy, source, cells, drawn)
         ledger.refuse("answer")
-        if first.plan != public:
-            raise RefusedError("view: the ledger holds a view drawn for other ranges, cells or row_id. Keep to that policy.")
+        _require_same_view(first, public, policy)
         drawn = _recorded(ledger)
         if known is None or (known.source, known.drawn) != (source, drawn):
             require_same_table(source, cells, drawn, policy.row_id)
@@ -103,6 +104,25 @@ def groups_of(policy: Policy, query: Query, types: Mapping[str, str]) -> tuple[G
     if query.group_by is None:
         return None
     return tuple(Group(name, condition) for name, condition in policy.groups(query.group_by, types).items())
+
+
+def _require_same_view(first: Entry, public: Mapping[str, Any], policy: Policy) -> None:
+    asked, told = dict(public), dict(first.plan)
+    asked.pop("identifiers")
+    dropped = told.pop("identifiers", None)
+    if told != asked:
+        raise RefusedError("view: the ledger holds a view drawn for other ranges, cells or row_id. Keep to that policy.")
+    if dropped is None and first.policy_digest not in (policy.digest, digest_of({**policy.stated, "identifiers": []})):
+        raise RefusedError(
+            "view: the ledger holds a view of attrpriv 0.1.0, which does not record the identifiers that it leaves out. Keep "
+            "to the very policy that it was drawn for, or to that policy with identifiers where it had none."
+        )
+    shown = [name for name in dropped or () if name not in policy.identifiers]
+    if shown:
+        raise RefusedError(
+            f"view: the ledger holds a view without {', '.join(shown)}, and what was left out must stay out. Name it under "
+            "identifiers again."
+        )
 
 
 def _recorded(ledger: Ledger) -> Drawn:
@@ -137,7 +157,8 @@ def _cells(plan: ViewPlan, policy: Policy) -> Cells:
 
 
 def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
-    """What identifies a view: the composition, its cells, how many rows of each are kept, and what rows are told apart by."""
+    """What identifies a view: its cells, how many rows of each are kept, what tells rows apart, and what is left out."""
     kept = {key: value for key, value in plan.to_json().items() if key in ("schema_version", "secret", "n", "cells")}
     conditions = [None if condition is None else str(condition) for condition in cells.conditions]
-    return {**kept, "conditions": conditions, "row_id": policy.row_id}
+    left_out = sorted(set(policy.identifiers))
+    return {**kept, "conditions": conditions, "row_id": policy.row_id, "identifiers": left_out}

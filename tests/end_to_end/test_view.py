@@ -24,6 +24,7 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
+from attrpriv import view_rows
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli.app import app
 from attrpriv.engines.view import CHANGED, NO_CELL, NOT_UNIQUE, OUT_OF_RANGE, require_same_table
@@ -256,8 +257,63 @@ def test_other_bins_of_the_same_name_are_refused(tmp_path: Path) -> None:
         session.view()
 
 
+LEFT_OUT = "without id, and what was left out must stay out"
+
+
+def test_a_column_that_was_left_out_stays_out(tmp_path: Path) -> None:
+    """Alone or among others; more may be left out, and shown again once nothing forbids it."""
+    with ap.Session(policy=place(tmp_path, identifiers=["id"])) as session:
+        first = session.view().to_pyarrow()
+    for identifiers in ([], ["city"]):
+        with ap.Session(policy=policy(tmp_path, identifiers=identifiers)) as session:
+            for use in (session.view, lambda s=session: s.view(tmp_path / "r.parquet"), lambda s=session: s.release("avg(id)")):
+                with pytest.raises(RefusedError, match=LEFT_OUT):
+                    use()
+    assert names(tmp_path) == ["people.ledger", "people.parquet", "people.yaml"]
+    with ap.Session(policy=policy(tmp_path, identifiers=["city", "id"])) as session:
+        assert session.view().to_pyarrow().equals(first.drop_columns(["city"]))
+    with ap.Session(policy=policy(tmp_path, identifiers=["id"])) as session:
+        assert session.view().to_pyarrow().equals(first)
+
+
+def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Views are recorded as attrpriv 0.1.0 did."""
+    now = view_rows._public
+
+    def then(*arguments: Any) -> dict[str, Any]:
+        return {key: value for key, value in now(*arguments).items() if key != "identifiers"}
+
+    monkeypatch.setattr(view_rows, "_public", then)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "may"),
+    [
+        (["id"], ["id"], True),
+        ([], [], True),
+        ([], ["id"], True),
+        (["id"], [], False),
+        (["id"], ["city"], False),
+        (["id"], ["id", "city"], False),
+    ],
+)
+def test_a_view_without_recorded_identifiers_goes_on_where_they_are_known(
+    before: list[str], now: list[str], may: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        as_before(patch)
+        with ap.Session(policy=place(tmp_path, identifiers=before)) as session:
+            first = session.view().to_pyarrow()
+    with ap.Session(policy=policy(tmp_path, identifiers=now)) as session:
+        if may:
+            assert session.view().to_pyarrow().equals(first.drop_columns([name for name in now if name not in before]))
+            return
+        with pytest.raises(RefusedError, match="which does not record the identifiers that it leaves out"):
+            session.view()
+
+
 def test_what_does_not_matter_may_change(tmp_path: Path) -> None:
-    """Identifiers, the public composition, bounds: functions of the same rows."""
+    """Further identifiers, the public composition, bounds: functions of the same rows."""
     with ap.Session(policy=place(tmp_path)) as session:
         first = session.view().to_pyarrow()
     changes = {"identifiers": ["id"], "composition": {"sex = 'F'": 0.3}, "bounds": {"x": [0, 100]}, "delta": 1e-6}
