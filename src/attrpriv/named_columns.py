@@ -5,18 +5,23 @@ What must never change: decided by the schema alone, which is public; no row is 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrpriv.assumptions import Hierarchy, ParameterNetwork
+from attrpriv.assumptions import Counts, Groups, Hierarchy, ParameterNetwork
 from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError
+from attrpriv.framework.composition import OTHER
 from attrpriv.named_values import require_listed
 from attrpriv.policy import Policy
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+
+# As the engines write a whole number.
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
@@ -38,7 +43,35 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
             raise DataError(f"{key}: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.")
     for condition in (*policy.sizes, *(query.where for query in queries if query.where)):
         check_condition(types, parse_condition(condition))
+    _require_written(policy, types)
     _require_fills(policy, types)
+
+
+def _require_written(policy: Policy, types: Mapping[str, str]) -> None:
+    """A category that no whole number is written as would have no row: 01 is 1, whose rows are of another category."""
+    for key, column, name in _named_categories(policy):
+        if types.get(column) == "integer" and column not in policy.bins and not _WHOLE.fullmatch(name):
+            raise DataError(
+                f"{key}: a category of {shown_name(column)} must be a whole number as it is written, such as 1. Got {name!r}; "
+                "no row has it."
+            )
+
+
+def _named_categories(policy: Policy) -> Iterator[tuple[str, str, str]]:
+    """The texts that a policy names values of a column by: the key, the column and the text."""
+    for column, values in policy.categories.items():
+        yield from (("categories", column, value) for value in values if isinstance(value, str) and value != OTHER)
+    for secret in policy.protect:
+        composition, cells = secret.composition, secret.between
+        if composition is None or not isinstance(cells, Mapping):
+            continue
+        for cell in (cell for cell in cells if cell != OTHER):
+            parts = [part.strip() for part in cell.split("~")]
+            yield from (("protect", column, part) for column, part in zip(composition.columns, parts, strict=False))
+    for assumed in policy.assume:
+        if isinstance(assumed, Counts | Groups):
+            named = (name for name in assumed.categories if name != assumed.other)
+            yield from (("assume", assumed.sensitive, name) for name in named)
 
 
 def _require_fills(policy: Policy, types: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What the schema alone says of the values for missing entries."""
+"""What the schema alone says of categories, and of the values for missing entries."""
 
 from __future__ import annotations
 
@@ -48,6 +48,49 @@ def test_a_value_that_the_column_cannot_have(
 )
 def test_a_value_that_it_can_have(missing: dict[str, float], secret: str, changes: dict[str, Any]) -> None:
     require_columns((), policy(missing, secret, **changes), TYPES)
+
+
+GROUPS = ap.Groups(
+    sensitive="code",
+    mean={"1": {"weight": 1.0}, "01": {"weight": 2.0}},
+    sd={"1": {"weight": 1.0}, "01": {"weight": 2.0}},
+    tolerance=0,
+)
+COUNTS = ap.Counts(sensitive="code", given={"weight > 1": {"1": 0.2, "+1": 0.3, "rest": 0.4}}, other="rest")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"categories": {"code": ["1", "01"]}}, "categories: a category of code must be a whole number as it is written"),
+        ({"categories": {"code": [1, "01", "other"]}}, "Got '01'; no row has it."),
+        ({"categories": {"code": ["1.0"]}}, "Got '1.0'; no row has it."),
+        ({"assume": [GROUPS]}, "assume: a category of code must be a whole number"),
+        ({"assume": [COUNTS]}, "Got '+1'; no row has it."),
+        (
+            {"protect": [ap.Secret("distribution(city, code)", between={"a~1": (0.1, 0.9), "a~01": (0.1, 0.9)})]},
+            "protect: a category of code must be a whole number",
+        ),
+    ],
+)
+def test_a_category_that_no_whole_number_is_written_as(changes: dict[str, Any], message: str) -> None:
+    stated: dict[str, Any] = {"protect": [ap.Secret("count(code = 1)", between=(600, 1400))], "epsilon": 1.0}
+    with pytest.raises(DataError) as caught:
+        require_columns((), ap.Policy(**(stated | changes)), TYPES)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"categories": {"code": ["1", "-2", 0, "other"], "city": ["1", "01"]}},
+        {"assume": [COUNTS], "bins": {"code": [0, 1, 2, 3]}},
+        {"protect": [ap.Secret("distribution(code)", between={"1": (0.1, 0.9), "other": (0.1, 0.9)})]},
+    ],
+)
+def test_categories_that_rows_may_have(changes: dict[str, Any]) -> None:
+    stated: dict[str, Any] = {"protect": [ap.Secret("count(code = 1)", between=(600, 1400))], "epsilon": 1.0}
+    require_columns((), ap.Policy(**(stated | changes)), TYPES)
 
 
 def test_an_error_is_one_line_whatever_a_name_holds() -> None:
