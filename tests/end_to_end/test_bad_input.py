@@ -173,7 +173,7 @@ BAD: dict[str, Bad] = {
     ),
     "missing value": Bad(
         policy("resolution"),
-        ("data: every value of a column read must be present and finite. Columns read: weight. Got one that is not.",),
+        ("data: every value of a column read must be present, finite and small enough to be added. Columns read: weight.",),
         ("release",),
         table(floats(weight=[150.0, None, 170.0])),
     ),
@@ -188,6 +188,12 @@ BAD: dict[str, Bad] = {
         ("data: every value", "Got one that is not."),
         ("release",),
         table(floats(weight=[1.0, -math.inf, 2.0])),
+    ),
+    "finite value that no sum holds": Bad(
+        policy("resolution", assume=assume(mean={"income": 60_000, "weight": 150})),
+        ("data: every value", "finite and small enough to be added", "Got one that is not.", "huge values with `bounds`"),
+        ("release",),
+        table(floats(weight=[1.0, 1e300, 2.0])),
     ),
     "missing value in a CSV": Bad(
         policy(data="s.csv", rows=400),

@@ -43,8 +43,8 @@ ENGINE_FAILED = (
     "column holds values of one type; if it is a CSV file, convert it to Parquet with the types you mean."
 )
 NOT_FINITE = (
-    "public: every value of a column read must be present and finite. Columns read: {columns}. Got one that is not. "
-    "Clean the table, or fill missing entries with the value that the policy names under `missing`."
+    "public: every value of a column read must be present, finite and small enough to be added. Columns read: {columns}. "
+    "Got one that is not. Clean the table, or fill missing entries with the value that the policy names under `missing`."
 )
 SAME_TABLE = (
     "public: must be other records than the private table, independent of it. Got the private table itself. Fitted on it, the "

@@ -47,8 +47,8 @@ ENGINE_FAILED = (
     "column holds values of one type; if it is a CSV file, convert it to Parquet with the types you mean."
 )
 NOT_FINITE = (
-    "data: every value of a column read must be present and finite. Columns read: {columns}. Got one that is not. "
-    "Name a public value under `missing`, clip infinite values with `bounds`, or clean the table."
+    "data: every value of a column read must be present, finite and small enough to be added. Columns read: {columns}. "
+    "Got one that is not. Name a public value under `missing`, clip infinite and huge values with `bounds`, or clean the table."
 )
 NOT_NUMERIC = "data: avg and sum need a numeric column. Got {column}, which is {type}. Choose or make a numeric one."
 UNKNOWN_COLUMN = "data: the column must be one of the table's. Got {column}. {hint}"
