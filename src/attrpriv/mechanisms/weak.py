@@ -5,7 +5,7 @@
 | epsilon | it is above 10: likelihoods may differ by a factor of 20,000 |
 | delta | it is above 1/n |
 | a range, or sets of values | the assumption gives the range, or all sets but one, a chance below 1% |
-| the widest pair (`within`, a narrow range) | it is below a hundredth of what the assumption lets the secret vary by |
+| the widest pair (`within`, a narrow range) | it is below a hundredth of what the secret varies by under the assumption |
 
 Chances are the largest that a member of Theta gives, so that a wide tolerance never leads to a warning. What hides nothing at
 all is refused: here where it is the assumption that leaves a secret one value, else in `framework.hidden`. What must never
@@ -82,14 +82,17 @@ def _improbable(problem: Problem, secret: Secret) -> str | None:
 
 
 def _narrow(problem: Problem, secret: Secret) -> str | None:
-    """Of every member: pairs that are close against what the secret varies by."""
-    spreads = [_spread(problem, member, secret) for member in problem.theta]
+    """Under every member, pairs are close against what the secret varies by; of a population, what its tables vary by."""
+    if secret.parameter is not None and secret.composition is not None:
+        spreads = [_table_spread(problem, secret)]
+    else:
+        spreads = [_spread(problem, member, secret) for member in problem.theta]
     known = [spread for spread in spreads if spread is not None]
     if secret.cases is not None or not known or len(known) < len(spreads) or not secret.gap < _SMALL * min(known):
         return None
     return (
-        f"{secret.text}: only values at most {secret.gap:g} apart must look alike, below a hundredth of what it varies by "
-        f"under the assumption ({min(known):.3g}). Of others nothing is promised."
+        f"{secret.text}: only values at most {secret.gap:g} apart must look alike, below a hundredth of what it varies by, "
+        f"{min(known):.3g}. Of others nothing is promised."
     )
 
 
@@ -120,12 +123,19 @@ def _spread(problem: Problem, member: Assumption, secret: Secret) -> float | Non
             laws = _laws(problem, member, secret)
             return None if laws is None else min((law.sds[0] for law in laws), default=None)
         share = _share(problem, member, secret)
-        if secret.parameter is not None and isinstance(member, Counts | Groups):
-            share = share_range(secret)  # of which a table tells no more than this
         if share is None or secret.composition is None:
             return None
         rows = min(math.sqrt(problem.n * p * (1 - p)) for p in share)
         return rows if secret.composition.kind == "count" else rows / problem.n
+    return None
+
+
+def _table_spread(problem: Problem, secret: Secret) -> float | None:
+    """How far a table's share is from the population's."""
+    if isinstance(secret.between, Mapping):
+        return None
+    with suppress(AttrprivError):
+        return min(math.sqrt(p * (1 - p) / problem.n) for p in share_range(secret))
     return None
 
 

@@ -80,6 +80,7 @@ WEAK_ONES: dict[str, tuple[Problem, str]] = {
     "groups": (problem(Secret("share(gender = 'F')", between=(0.33, 0.5)), STAFF), "gives its range a chance of"),
     "a share of the population": (problem(Secret(parameter="share(gender = 'F')", between=(0.5, 0.6)), STAFF), "no chance"),
     "a sliver of shares": (problem(Secret(parameter="share(gender = 'F')", between=(0.3, 0.30001)), STAFF), "1e-05 apart"),
+    "without an assumption": (problem(Secret(parameter="share(s = 'F')", between=(0.3, 0.30001))), "1e-05 apart"),
     "a population's mean": (problem(Secret(parameter="income", between=(9e4, 1e5)), TOWNS), "its range a chance of 9e-05"),
     "a population's small distance": (problem(Secret(parameter="income", within=70.0), TOWNS), "at most 70 apart"),
     "a network": (problem(Secret(parameter="income"), network(0.999, 0.001)), "all but one of the values"),
@@ -98,6 +99,8 @@ STRONG: dict[str, Problem] = {
     "1/n": problem(INCOME, SCHOOL, delta=1e-4),
     "epsilon 10": problem(INCOME, SCHOOL, epsilon=10.0),
     "no assumption": problem(Secret("share(s = 'F')", between=(0.5, 0.6))),
+    "shares of a population": problem(Secret(parameter="share(s = 'F')", between=(0.3, 0.31))),
+    "a distribution of a population": problem(Secret(parameter="distribution(s)", between={"F": (0.3, 0.31), "M": (0, 1)})),
     "no mean": problem(Secret("mean(weight)", between=(900, 901)), SCHOOL),
     "a member that finds it likely": problem(
         Secret("mean(income)", between=(69_000, 80_000)), SCHOOL, SCHOOL.model_copy(update={"mean": {"income": 7e4}})
