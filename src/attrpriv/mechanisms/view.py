@@ -67,6 +67,8 @@ def plan_view(problem: Problem) -> ViewPlan:
     cells = _public_cells(problem, secret)
     if not sum(cell.keep for cell in cells):
         raise Refusal("between: the range keeps no row of any cell. Narrow it.")
+    if sum(cell.keep for cell in cells) >= problem.n:  # of shares so near to 0 or 1 that delta covers every other table
+        raise Refusal("between: the view would be the whole table, so that nothing is hidden. Widen it.", usage=True)
     tails = math.fsum(cell.tail for cell in cells)
     certificate = Certificate(
         epsilon=0.0,

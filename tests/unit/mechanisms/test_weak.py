@@ -186,6 +186,15 @@ def test_every_plan_but_the_constant_carries_it() -> None:
         assert all(line in str(made) for line in made.warnings)
 
 
+def test_a_view_of_all_rows_is_refused() -> None:
+    """A share so near to 0 that a table without such rows is all but sure: then all rows would be kept."""
+    secret = Secret(parameter="share(s = 'F')", between=(0.0, 1e-4))
+    asked = Problem(queries=(Query("count"),), secrets=(secret,), epsilon=1.0, delta=0.05, n=120)
+    with pytest.raises(UsageError, match="the view would be the whole table, so that nothing is hidden"):
+        plan_view_of(asked)
+    assert plan_view_of(asked.model_copy(update={"delta": 1e-6})).rows < 120
+
+
 def test_a_view_carries_it_too() -> None:
     secret = Secret(parameter="share(s = 'F')", between=(0.2, 0.4))
     asked = Problem(queries=(Query("count"),), secrets=(secret,), epsilon=50.0, delta=1e-3, n=10_000)
