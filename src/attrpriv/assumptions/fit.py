@@ -10,6 +10,9 @@ probability (1 - confidence)/(2K). So all of them hold at once with probability 
 | each slope of q on g | b +- t e/(s_g sqrt(n-1)) | Student, n - 2 (exact whatever the values of g are) |
 | each residual sd of q given g | e sqrt((n-2)/chi2) | chi-square, n - 2 |
 
+Where the rows themselves were read (`RowShape`), each of these is widened by what they show: sds by their kurtosis, means by
+their skewness, and a slope has the error that unequal spread gives it (`widened`), if that is larger.
+
 A slope is taken of every query column on every sensitive column, and once of every other pair, because the box also limits
 the correlations among query columns and among sensitive columns. Where all intervals hold, every correlation lies where both
 
@@ -21,7 +24,7 @@ rounded up. Whether it says `slope` or `correlation` may depend on the data, sin
 What must never change:
 
 * The confidence is that of the whole box. It rests on the public rows being independent, jointly normal, of the population of
-  the private table, and independent of that table. None of this is tested.
+  the private table, and independent of that table. None of this is tested, but the shape of rows that were read has a verdict.
 * Nothing here reads a table, and the moments must never be those of the private one (`docs/guide/fit.md`): with public records
   the promise is (epsilon, delta + 1 - confidence), with the private ones there is none.
 """
@@ -36,7 +39,10 @@ from decimal import ROUND_UP, Context
 from typing import Any, Literal, Protocol
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian, Tolerance
+from attrpriv.assumptions.shape import findings_of
+from attrpriv.assumptions.widened import freedom, require_known, skewed
 from attrpriv.errors import DataError, UsageError
+from attrpriv.framework.row_shape import Pair, RowShape
 
 # Covers the rounding of the moments and of the quantiles, on the private side. With `_LEAST_RESIDUAL` it is far from tight.
 _OUTWARD = 1 + 1e-6
@@ -47,7 +53,6 @@ _WIDEST_SD = 0.99
 _DIGITS = 12
 
 Kind = Literal["mean", "sd", "slope", "residual sd", "probability", "share"]
-Pair = tuple[str, str]
 _Key = tuple[Kind, str, str | None]
 
 
@@ -97,6 +102,7 @@ class Fit:
     gaussian: Gaussian
     intervals: tuple[Interval, ...]
     notes: tuple[str, ...]
+    shape: RowShape | None = None
 
 
 def fit_table(
@@ -114,22 +120,47 @@ def fit_table(
     slope_pairs(named, *roles)
     if not callable(getattr(table, "moments", None)):  # a path is easily given by mistake
         raise UsageError(f'table: must be public records, as in PublicTable("public.parquet"). Got a {type(table).__name__}.')
-    return fit_moments(table.moments(named), sensitive=roles[0], queries=roles[1], confidence=confidence)
+    return fit_examined(table, table.moments(named), sensitive=roles[0], queries=roles[1], confidence=confidence)
 
 
-def fit_moments(moments: PublicMoments, *, sensitive: Sequence[str], queries: Sequence[str], confidence: float) -> Fit:
-    """The box for these columns; `sensitive` and `queries` may overlap, and every column of the moments is in the box."""
+def fit_examined(
+    table: object, moments: PublicMoments, *, sensitive: Sequence[str], queries: Sequence[str], confidence: float
+) -> Fit:
+    """The box for a table with these moments, once the shape of its rows is read; a table that does not tell: not examined."""
+    _check_confidence(confidence)
+    pairs = slope_pairs(moments.columns, sensitive, queries)
+    _check_moments(moments, _tail(len(moments.columns), len(pairs), confidence))
+    examine = getattr(table, "shape", None)
+    shape = examine(moments, pairs) if callable(examine) else None
+    return fit_moments(moments, sensitive=sensitive, queries=queries, confidence=confidence, shape=shape)
+
+
+def fit_moments(
+    moments: PublicMoments,
+    *,
+    sensitive: Sequence[str],
+    queries: Sequence[str],
+    confidence: float,
+    shape: RowShape | None = None,
+) -> Fit:
+    """The box for these columns; `sensitive` and `queries` may overlap, and every column of the moments is in the box.
+
+    Without the shape of the rows, which moments do not tell, they are taken for normal and the record says: not examined.
+    """
     _check_confidence(confidence)
     pairs = slope_pairs(moments.columns, sensitive, queries)
     tail = _tail(len(moments.columns), len(pairs), confidence)
     _check_moments(moments, tail)
-    found = _intervals(moments, pairs, tail)
+    if shape is not None:
+        require_known(shape, moments.rows, tail)
+    found = _intervals(moments, pairs, tail, shape)
     centre = _centre(moments)
     released = [(q, g) for q, g in pairs if q in queries and g in sensitive]
     tolerance = _tolerance(centre, found, pairs, released)
-    record = FittedRecord(rows=moments.rows, digest=moments.digest, confidence=confidence)
+    verdicts = None if shape is None else findings_of(shape, moments.rows)
+    record = FittedRecord(rows=moments.rows, digest=moments.digest, confidence=confidence, shape=verdicts)
     box = Gaussian(mean=centre.mean, sd=centre.sd, correlation=centre.correlation, tolerance=tolerance, fitted=record)
-    return Fit(box, tuple(found.values()), _notes(box, found))
+    return Fit(box, tuple(found.values()), _notes(box, found), shape)
 
 
 def slope_pairs(columns: Sequence[str], sensitive: Sequence[str], queries: Sequence[str]) -> tuple[Pair, ...]:
@@ -206,13 +237,22 @@ def _student(tail: float, freedom: int) -> float:
     return -float(stdtrit(freedom, tail)) * _OUTWARD
 
 
-def _sd_ratios(tail: float, freedom: int) -> tuple[float, float]:
+def _sd_ratios(tail: float, freedom: float) -> tuple[float, float]:
     """Between which multiples of its estimate a standard deviation lies, missing on either side with probability `tail`."""
     from scipy.special import gammainccinv, gammaincinv
 
     half = freedom / 2
     low, high = math.sqrt(half / float(gammainccinv(half, tail))), math.sqrt(half / float(gammaincinv(half, tail)))
     return low / _OUTWARD, high * _OUTWARD
+
+
+def widened_ratios(tail: float, normal: int, rows: int, kurtosis: float) -> tuple[float, float]:
+    """The same where rows have this excess kurtosis.
+
+    Seen spikes are counts, whose low end is the inverse of the high one and further away than that of a chi-square.
+    """
+    low, high = _sd_ratios(tail, freedom(rows, kurtosis, tail, normal))
+    return min(low, 1 / high), high
 
 
 def _unexplained(moments: PublicMoments, j: int, k: int) -> float:
@@ -225,36 +265,41 @@ def _correlation(moments: PublicMoments, j: int, k: int) -> float:
     return moments.covariance[j][k] / math.sqrt(moments.covariance[j][j]) / math.sqrt(moments.covariance[k][k])
 
 
-def _intervals(moments: PublicMoments, pairs: Sequence[Pair], tail: float) -> dict[_Key, Interval]:
+def _intervals(moments: PublicMoments, pairs: Sequence[Pair], tail: float, shape: RowShape | None) -> dict[_Key, Interval]:
     columns = list(moments.columns)
     found: list[Interval] = []
     for k in range(len(columns)):
-        found += _own_intervals(moments, k, tail)
+        found += _own_intervals(moments, k, tail, shape)
     for q, g in pairs:
-        found += _pair_intervals(moments, columns.index(q), columns.index(g), tail)
+        found += _pair_intervals(moments, columns.index(q), columns.index(g), tail, shape)
     return {(interval.kind, interval.of, interval.on): interval for interval in found}
 
 
-def _own_intervals(moments: PublicMoments, k: int, tail: float) -> tuple[Interval, ...]:
+def _own_intervals(moments: PublicMoments, k: int, tail: float, shape: RowShape | None) -> tuple[Interval, ...]:
     """Mean and sd of one column."""
     n, column, mean = moments.rows, moments.columns[k], moments.means[k]
-    sd = math.sqrt(moments.covariance[k][k])
-    reach = _student(tail, n - 1) * sd / math.sqrt(n)
-    low, high = _sd_ratios(tail, n - 1)
+    sd, seen = math.sqrt(moments.covariance[k][k]), None if shape is None else shape.columns[column]
+    t = _student(tail, n - 1)
+    reach = (t if seen is None else skewed(t, seen.skewness, n)) * sd / math.sqrt(n)
+    low, high = _sd_ratios(tail, n - 1) if seen is None else widened_ratios(tail, n - 1, n, seen.kurtosis)
     return (
         Interval("mean", column, None, mean, mean - reach, mean + reach),
         Interval("sd", column, None, sd, sd * low, sd * high),
     )
 
 
-def _pair_intervals(moments: PublicMoments, q: int, g: int, tail: float) -> tuple[Interval, ...]:
+def _pair_intervals(moments: PublicMoments, q: int, g: int, tail: float, shape: RowShape | None) -> tuple[Interval, ...]:
     """Slope and residual sd of column q on column g."""
     n, of, on = moments.rows, moments.columns[q], moments.columns[g]
+    seen = None if shape is None else shape.pairs[of, on]
     sd_q, sd_g = math.sqrt(moments.covariance[q][q]), math.sqrt(moments.covariance[g][g])
     slope = _correlation(moments, q, g) * sd_q / sd_g
     residual = sd_q * math.sqrt(_unexplained(moments, q, g) * (n - 1) / (n - 2))
-    reach = _student(tail, n - 2) * residual / sd_g / math.sqrt(n - 1)
-    low, high = _sd_ratios(tail, n - 2)
+    t = _student(tail, n - 2)
+    if seen is not None:  # the variance of the slope that the rows themselves show ("sandwich"), where that is larger
+        t = max(t, skewed(t, seen.score_skewness, n) * math.sqrt(seen.score_variance))
+    reach = t * residual / sd_g / math.sqrt(n - 1)
+    low, high = _sd_ratios(tail, n - 2) if seen is None else widened_ratios(tail, n - 2, n, seen.residual_kurtosis)
     return (
         Interval("slope", of, on, slope, slope - reach, slope + reach),
         Interval("residual sd", of, on, residual, residual * low, residual * high),

@@ -176,7 +176,7 @@ def _ends(interval: Interval) -> Pair:
     return interval.low, interval.high
 
 
-def binomial_limits(k: int, n: int, tail: float) -> Pair:
+def binomial_limits(k: int, n: int, tail: float) -> tuple[float, float]:
     """Clopper and Pearson's limits of a probability, of k of n: each is beyond the truth with probability `tail` at most.
 
     >>> binomial_limits(0, 100, 0.025), binomial_limits(10, 100, 0.025)

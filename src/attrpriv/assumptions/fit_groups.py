@@ -8,7 +8,8 @@ and k columns, with tail (1 - confidence)/(2 * 2 C k) on either side of each int
 | each mean | m +- t s/sqrt(n_c) | Student, n_c - 1 |
 | each sd | s sqrt((n_c - 1)/chi2) | chi-square, n_c - 1 |
 
-are exact whatever the counts n_c are, and all hold at once with the confidence. The box is centred at the estimates; each
+are exact whatever the counts n_c are, and all hold at once with the confidence; where the rows themselves were read, they are
+widened by the skewness and kurtosis of each category's rows (`widened`). The box is centred at the estimates; each
 tolerance is the largest distance from there to an end of an interval, rounded up: the rarest category decides.
 
 Correlations are not fitted: several averages together need exact standard deviations anyway, which no fit gives.
@@ -24,10 +25,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from attrpriv.assumptions.fit import Interval, _check_confidence, _furthest, _rounded, _sd_ratios, _student, _up
+from attrpriv.assumptions.fit import (
+    Interval,
+    _check_confidence,
+    _furthest,
+    _rounded,
+    _sd_ratios,
+    _student,
+    _up,
+    widened_ratios,
+)
 from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.assumptions.groups import Groups, GroupTolerance
+from attrpriv.assumptions.shape import group_findings
+from attrpriv.assumptions.widened import require_carried, skewed
 from attrpriv.errors import DataError, UsageError
+from attrpriv.framework.row_shape import GroupShape
 
 _WIDEST_SD = 0.99
 
@@ -72,6 +85,7 @@ class GroupFit:
     groups: Groups
     intervals: tuple[Interval, ...]
     notes: tuple[str, ...]
+    shape: GroupShape | None = None
 
 
 def fit_group_table(
@@ -84,17 +98,40 @@ def fit_group_table(
         raise UsageError(f"columns: must be one or more, other than {sensitive}. Got {', '.join(named) or 'none'}.")
     if not callable(getattr(table, "group_moments", None)):  # a path is easily given by mistake
         raise UsageError(f'table: must be public records, as in PublicTable("public.parquet"). Got a {type(table).__name__}.')
-    return fit_group_moments(table.group_moments(sensitive, named), confidence=confidence, other=other)
+    return fit_examined_groups(table, table.group_moments(sensitive, named), confidence=confidence, other=other)
 
 
-def fit_group_moments(moments: PublicGroupMoments, *, confidence: float, other: str | None = None) -> GroupFit:
-    """The box for all categories and columns of these moments."""
+def fit_examined_groups(table: object, moments: PublicGroupMoments, *, confidence: float, other: str | None = None) -> GroupFit:
+    """The box for a table with these moments, once the shape of its rows is read; a table that does not tell: not examined."""
     _check_confidence(confidence)
-    tail = (1 - confidence) / (4 * len(moments.categories) * len(moments.columns)) if moments.categories else 0.0
+    _check(moments, _tail(moments, confidence))
+    examine = getattr(table, "group_shape", None)
+    shape = examine(moments) if callable(examine) else None
+    return fit_group_moments(moments, confidence=confidence, other=other, shape=shape)
+
+
+def fit_group_moments(
+    moments: PublicGroupMoments, *, confidence: float, other: str | None = None, shape: GroupShape | None = None
+) -> GroupFit:
+    """The box for all categories and columns of these moments; without the shape of the rows they are taken for normal."""
+    _check_confidence(confidence)
+    tail = _tail(moments, confidence)
     _check(moments, tail)
-    found = [_intervals(moments, c, k, tail) for c in range(len(moments.categories)) for k in range(len(moments.columns))]
-    box = _box(moments, found, confidence, other)
-    return GroupFit(box, tuple(interval for pair in found for interval in pair), _notes(moments))
+    _check_shape(moments, shape, tail)
+    cells = [(c, k) for c in range(len(moments.categories)) for k in range(len(moments.columns))]
+    found = [_intervals(moments, c, k, tail, shape) for c, k in cells]
+    box = _box(moments, found, confidence, other, shape)
+    return GroupFit(box, tuple(interval for pair in found for interval in pair), _notes(moments), shape)
+
+
+def _tail(moments: PublicGroupMoments, confidence: float) -> float:
+    return (1 - confidence) / (4 * len(moments.categories) * len(moments.columns)) if moments.categories else 0.0
+
+
+def _check_shape(moments: PublicGroupMoments, shape: GroupShape | None, tail: float) -> None:
+    counts = dict(zip(moments.categories, moments.counts, strict=True))
+    for (category, column), one in () if shape is None else shape.cells.items():
+        require_carried(f"{column} in {category}", counts[category], one.kurtosis, tail)
 
 
 def least_group_rows(tail: float) -> int:
@@ -127,17 +164,23 @@ def _check(moments: PublicGroupMoments, tail: float) -> None:
                 raise DataError(f"public: every column must vary in each category. Got {column}, constant in {category}.")
 
 
-def _intervals(moments: PublicGroupMoments, c: int, k: int, tail: float) -> tuple[Interval, Interval]:
+def _intervals(moments: PublicGroupMoments, c: int, k: int, tail: float, shape: GroupShape | None) -> tuple[Interval, Interval]:
     """Mean and sd of one column in one category."""
-    n, mean, sd = moments.counts[c], moments.means[c][k], math.sqrt(moments.variances[c][k])
-    reach = _student(tail, n - 1) * sd / math.sqrt(n)
-    low, high = _sd_ratios(tail, n - 1)
     of, on = moments.columns[k], moments.categories[c]
+    n, mean, sd = moments.counts[c], moments.means[c][k], math.sqrt(moments.variances[c][k])
+    seen = None if shape is None else shape.cells[on, of]
+    t = _student(tail, n - 1)
+    reach = (t if seen is None else skewed(t, seen.skewness, n)) * sd / math.sqrt(n)
+    low, high = _sd_ratios(tail, n - 1) if seen is None else widened_ratios(tail, n - 1, n, seen.kurtosis)
     return Interval("mean", of, on, mean, mean - reach, mean + reach), Interval("sd", of, on, sd, sd * low, sd * high)
 
 
 def _box(
-    moments: PublicGroupMoments, found: Sequence[tuple[Interval, Interval]], confidence: float, other: str | None
+    moments: PublicGroupMoments,
+    found: Sequence[tuple[Interval, Interval]],
+    confidence: float,
+    other: str | None,
+    shape: GroupShape | None,
 ) -> Groups:
     """Centred at the estimates, to as many digits as a reader can bear; distances are taken from these very numbers."""
     means: dict[str, dict[str, float]] = {category: {} for category in moments.categories}
@@ -148,13 +191,15 @@ def _box(
     # In the smallest sd of the box, so that the means are inside whichever sd a reader of the box has in mind.
     least = 1 - spread
     reach = _up(max(_furthest(m, means[str(m.on)][m.of]) / (sds[str(m.on)][m.of] * least) for m, _ in found))
+    counts = dict(zip(moments.categories, moments.counts, strict=True))
+    verdicts = None if shape is None else group_findings(shape, counts)
     return Groups(
         sensitive=moments.sensitive,
         mean=means,
         sd=sds,
         tolerance=GroupTolerance(mean=reach, sd=spread),
         other=other,
-        fitted=FittedRecord(rows=moments.rows, digest=moments.digest, confidence=confidence),
+        fitted=FittedRecord(rows=moments.rows, digest=moments.digest, confidence=confidence, shape=verdicts),
     )
 
 

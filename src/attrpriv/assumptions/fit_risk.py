@@ -52,16 +52,22 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
     risk = max(record.risk for record in records)
     inside = fit_refusal(theta, delta) is None
     where = f"{risk:.4g} of delta {delta:g} is kept for a miss" if inside else f"a miss adds {risk:.4g} to delta {delta:g}"
-    shape = "exactly Gaussian (with groups: within each category)"
-    if all(isinstance(member, Counts) for member in theta):
-        shape = "independent of each other"
     lines = (
         f"the fitted box contains the truth with probability {min(record.confidence for record in records)!r}; {where}",
-        f"the public rows are independent of this table, of its population, and {shape}: assumed, not tested",
+        _rests_on(theta, records),
     )
     if inside:
         return FitCharge(risk, max(0.0, math.nextafter(delta - risk, 0.0)), delta, lines)
     return FitCharge(risk, delta, math.nextafter(delta + risk, math.inf), lines)
+
+
+def _rests_on(theta: Sequence[object], records: Sequence[FittedRecord]) -> str:
+    """Intervals are as for normal rows where nobody looked at their shape, and else widened by what they show."""
+    counted = all(isinstance(member, Counts) for member in theta)
+    if not counted and any(record.shape is None for record in records):
+        normal = "and exactly Gaussian (with groups: within each category)"
+        return f"the public rows are independent of this table, of its population, {normal}: assumed, not tested"
+    return "the public rows are independent of each other and of this table, and of its population: assumed, not tested"
 
 
 def _records(theta: Sequence[object]) -> list[FittedRecord]:

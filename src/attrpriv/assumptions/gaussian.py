@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from attrpriv.assumptions.shape import ShapeFinding, summary
 from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigenvalue
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
@@ -59,6 +60,9 @@ class FittedRecord(FrozenModel):
     rows: Annotated[int, Field(strict=True, ge=3)] = Field(description="number of public rows")
     digest: Annotated[str, AfterValidator(_sha256)] = Field(description="SHA-256 of the public table's columns")
     confidence: Annotated[Finite, Field(ge=0.5, lt=1)] = Field(description="probability that the box contains the truth")
+    shape: tuple[ShapeFinding, ...] | None = Field(
+        default=None, exclude_if=lambda found: found is None, description="how the public rows lie; left out: not examined"
+    )
 
     @property
     def risk(self) -> float:
@@ -256,7 +260,7 @@ class Gaussian(Assumption):
         return np.where(same, 1.0, stated / np.outer(sds, sds))
 
     def __str__(self) -> str:
-        origin = "" if self.fitted is None else f"; {self.fitted}"
+        origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"
         names = (
             self.columns
             if len(self.columns) <= _SHOWN

@@ -21,6 +21,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from attrpriv.assumptions.gaussian import FittedRecord, Pairs
 from attrpriv.assumptions.probabilities import Probability
+from attrpriv.assumptions.shape import summary
 from attrpriv.errors import QueryError, RefusedError
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
@@ -252,7 +253,7 @@ class Groups(Assumption):
         return tuple(c for c in self.categories if c in members), tuple(c for c in self.categories if c not in members)
 
     def __str__(self) -> str:
-        origin = "" if self.fitted is None else f"; {self.fitted}"
+        origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"
         rows = f"independent rows, normal within each of {len(self.categories)} categories of {self.sensitive}"
         return f"{rows} ({', '.join(self.columns)}); {self.tolerance}{origin}"
 

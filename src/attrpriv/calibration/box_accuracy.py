@@ -45,7 +45,7 @@ def box_laws(box: RecordLaws, n: int, counts: Sequence[int]) -> Iterator[Matrix]
 def _nodes(interval: Interval01) -> list[float]:
     import numpy as np
 
-    low, high = interval
+    low, high = map(float, interval)
     return [low] if low == high else np.linspace(low, high, _GRID).tolist()
 
 

@@ -114,6 +114,7 @@ def fit(
         float | None,
         typer.Option("--confidence", parser=number("confidence"), metavar="C", help="Of the whole box; default: 1 - delta/2."),
     ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="A picture of the records' shape: .svg, .png or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,7 +126,7 @@ def fit(
         if public is None or out is None:
             raise UsageError("public, out: both are needed, as in --public census.parquet --out census.assumption.yaml.")
         with render.working("reading the public records"):
-            written = fitting.fit_policy(policy, public, out, confidence, force=force)
+            written = fitting.fit_policy(policy, public, out, confidence, force=force, plot=plot)
         if as_json:
             print_json(written.to_json())
         else:

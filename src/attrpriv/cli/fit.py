@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv.assumptions import Counts, Gaussian, Groups
-from attrpriv.assumptions.fit import Fit, Interval, fit_moments
+from attrpriv.assumptions.fit import Fit, Interval, fit_examined
 from attrpriv.assumptions.fit_counts import CountFit
-from attrpriv.assumptions.fit_groups import GroupFit, fit_group_moments
+from attrpriv.assumptions.fit_groups import GroupFit, fit_examined_groups
 from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
+from attrpriv.cli.shape import shape_json, shape_lines, show_shape
+from attrpriv.cli.shape_picture import require_picture, save_picture
 from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
-
-_WITHIN = " and normal within each category"
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,14 @@ class Fitted:
             "assume": {"file": self.reference},
             "assumption": self.assumption.to_json(),
             "intervals": [interval.to_json() for interval in self.fit.intervals],
+            "shape": shape_json(_assumption(self.fit)),
             "notes": list(self.notes),
         }
 
 
-def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *, force: bool = False) -> Fitted:
+def fit_policy(
+    path: Path, public: Path, out: Path, confidence: float | None, *, force: bool = False, plot: Path | None = None
+) -> Fitted:
     """Fit the columns that the policy protects and releases on public records, and write the assumption.
 
     A mean or a sum needs a Gaussian one; where only shares and counts of one column are protected, it is one of counts
@@ -62,6 +65,11 @@ def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *,
     sensitive, category = _linear_columns(policy), _category_column(policy)
     level = _confidence(policy, confidence)
     _check_out(out, force, kept=[path, public, policy.data_path()])
+    if plot is not None:
+        if not sensitive and asks_for_counts(policy):
+            raise UsageError("plot: shows the shape of numeric columns, and counts rest on none. Leave --plot out.")
+        require_picture(plot)
+        _check_out(plot, force, kept=[path, public, policy.data_path(), out], name="plot")
     _refuse_private_path(policy, public)
     fit: Fit | GroupFit | CountFit
     if sensitive:
@@ -73,20 +81,24 @@ def fit_policy(path: Path, public: Path, out: Path, confidence: float | None, *,
     reference = Path(os.path.relpath(out.resolve(), path.resolve().parent)).as_posix()
     text = assumption_text(fit, public.name, reference)
     _write(out, text)
+    if plot is not None and not isinstance(fit, CountFit):
+        save_picture(fit, plot)
     return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit))
 
 
 def _fit_linear(policy: Policy, public: Path, sensitive: tuple[str, ...], queries: tuple[str, ...], level: float) -> Fit:
-    moments = PublicTable(public).moments(tuple(dict.fromkeys((*queries, *sensitive))))
+    table = PublicTable(public)
+    moments = table.moments(tuple(dict.fromkeys((*queries, *sensitive))))
     _refuse_private_content(policy, moments)
-    return fit_moments(moments, sensitive=sensitive, queries=queries, confidence=level)
+    return fit_examined(table, moments, sensitive=sensitive, queries=queries, confidence=level)
 
 
 def _fit_groups(policy: Policy, public: Path, category: str, queries: tuple[str, ...], level: float) -> GroupFit:
-    moments = PublicTable(public).group_moments(category, queries)
+    table = PublicTable(public)
+    moments = table.group_moments(category, queries)
     _refuse_private_content(policy, moments)
     require_among(policy, category, moments.categories)
-    return fit_group_moments(moments, confidence=level)
+    return fit_examined_groups(table, moments, confidence=level)
 
 
 def _assumption(fit: Fit | GroupFit | CountFit) -> Gaussian | Groups | Counts:
@@ -177,7 +189,6 @@ def assumption_text(fit: Fit | GroupFit | CountFit, source: str, reference: str)
     record = assumption.fitted
     assert record is not None  # a fit has its record
     content = {"attrpriv": 1, "kind": assumption.kind, **_content(assumption), "fitted": record.to_json()}
-    normal = _shape(assumption)
     lines = [
         f"An assumption that `attrpriv fit` made from public records: {_scalar(source)}, {record.rows} rows.",
         "In a policy:",
@@ -185,8 +196,9 @@ def assumption_text(fit: Fit | GroupFit | CountFit, source: str, reference: str)
         f"    file: {_scalar(reference)}",
         f"With probability {record.confidence!r} or more, all of these hold at once, and the box below contains them:",
         *(f"  {line}" for line in map(_described, fit.intervals)),
-        f"provided the public rows are independent, {normal}drawn from the population of the private table, and",
-        "independent of that table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
+        "provided the public rows are independent, drawn from the population of the private table, and independent of that",
+        "table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
+        *(_one_line(line) for line in shape_lines(assumption)),
         *map(_one_line, fit.notes),
     ]
     return "".join(f"# {line}\n" for line in lines) + dump_strict(content)
@@ -206,17 +218,6 @@ def _content(assumption: Gaussian | Groups | Counts) -> dict[str, Any]:
         "correlation": dict(assumption.correlation or {}),
         "tolerance": {"mean": tolerance.mean, "sd": tolerance.sd, **shape},
     }
-
-
-def _shape(assumption: Gaussian | Groups | Counts) -> str:
-    """What is assumed of the public rows beside their independence; of counts, nothing."""
-    if isinstance(assumption, Counts):
-        return ""
-    return (
-        "jointly normal, "
-        if isinstance(assumption, Gaussian)
-        else f"normal within each category of {_scalar(assumption.sensitive)}, "
-    )
 
 
 def _of(interval: Interval) -> str:
@@ -240,11 +241,11 @@ def _one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _check_out(out: Path, force: bool, kept: list[str | Path | None]) -> None:
-    if any(other is not None and _same_file(out, other) for other in kept):
-        raise UsageError(f"out: must be a file of its own. Got {out.name}, which is the policy or one of the tables.")
+def _check_out(out: Path, force: bool, kept: list[str | Path | None], name: str = "out") -> None:
+    if any(other is not None and (out == other or _same_file(out, other)) for other in kept):
+        raise UsageError(f"{name}: must be a file of its own. Got {out.name}, which is the policy or one of the tables.")
     if os.path.lexists(out) and not force:
-        raise UsageError(f"out: {out.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
+        raise UsageError(f"{name}: {out.name} exists already. Use --force to overwrite it, or --{name} to write elsewhere.")
 
 
 def _write(out: Path, text: str) -> None:
@@ -297,7 +298,10 @@ def show(written: Fitted) -> None:
     shown.print(table)
     box_ = "" if isinstance(stated, Counts) else f"{stated.tolerance}; "
     shown.print(f"\n{box_}from {record.rows:,} rows, confidence {record.confidence!r}")
-    normal = "" if isinstance(stated, Counts) else " and jointly normal" if isinstance(stated, Gaussian) else _WITHIN
-    for note in (*written.notes, f"that the public rows are independent{normal} is assumed, not tested."):
+    show_shape(shown, written.assumption)
+    for note in (
+        *written.notes,
+        "that the public rows are independent and of the table's population is assumed, not tested.",
+    ):
         shown.print(f"[dim]-[/dim] {escape(note)}")
     shown.print(f"wrote {escape(written.out.name)}. In the policy: assume: {{file: {escape(_scalar(written.reference))}}}")

@@ -76,7 +76,7 @@ def grouped_row(
     """
     inner = {f"{_OWN}{name}_{k}": part for k, parts in enumerate(sums) for name, part in parts.items()}
     groups = source.table.group_by(list(keys)).aggregate(**{_ROWS: source.table.count()}, **inner)
-    small = replace(source, table=groups)
+    small = replace(source, connect=lambda: (groups, source.engine))
     wheres = {f"where_{k}": one for k, one in enumerate(conditions(small)) if one is not None}
     flags = wheres | ({} if tally is None else tally_conditions(small, tally))
     found = source.run_many(groups.select(_ROWS, *inner, **flags).limit(MOST + 1))

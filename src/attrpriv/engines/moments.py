@@ -29,8 +29,10 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.engines.grid import as_number
 from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import _compensated_sum, check_columns
+from attrpriv.engines.shape import group_shape, row_shape
 from attrpriv.engines.tables import Source, careful, open_table, quietly, shown_name
 from attrpriv.errors import DataError
+from attrpriv.framework.row_shape import GroupShape, Pair, RowShape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -127,6 +129,15 @@ class PublicTable:
         from attrpriv.engines.public_counts import group_counts
 
         return group_counts(self._source, sensitive, events, columns)
+
+    def shape(self, moments: Moments, pairs: Sequence[Pair]) -> RowShape:
+        """One pass: how the rows with these moments lie, and how the first column of each pair depends on the second."""
+        return row_shape(self._source, moments, pairs, _values(self._source, self._source.table, moments.columns))
+
+    def group_shape(self, moments: GroupMoments) -> GroupShape:
+        """One pass: how the rows of each category lie."""
+        category = self._source.table[moments.sensitive].cast("string")
+        return group_shape(self._source, moments, category, _values(self._source, self._source.table, moments.columns))
 
     def populations(self, columns: Sequence[str]) -> PopulationRows:
         """The rows themselves, one a reference population; one pass for them, one for the digest."""

@@ -95,7 +95,7 @@ class Source:
 
 
 def _as_arrow(engine: Any, expression: Any) -> Any:
-    """What the engine makes of a table expression. On DuckDB as Ibis has it, which loads pandas on the way and does not use it."""
+    """What the engine makes of a table expression. On DuckDB without pandas, which Ibis loads on the way and does not use."""
     if engine.name != "duckdb":
         return engine.to_pyarrow(expression)
     from ibis.formats.pyarrow import PyArrowData

@@ -19,9 +19,10 @@ Measure = Literal["rmse", "mean_absolute", "alpha95"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 # The shares by which slopes or probabilities are off, beyond the tolerance, in every plan's `model_error`.
 OFF_BY = (0.01, 0.02, 0.05, 0.1)
-# How notes begin that are warnings: about an assumption that is a little off, a promise that hides little, a second ledger.
-FRAGILE, WEAK, ANOTHER = "fragile:", "weak promise:", "another ledger:"
-WARNED = (FRAGILE, WEAK, ANOTHER)
+# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
+# that hides little, a second ledger.
+FRAGILE, SHAPE, WEAK, ANOTHER = "fragile:", "shape:", "weak promise:", "another ledger:"
+WARNED = (FRAGILE, SHAPE, WEAK, ANOTHER)
 
 
 class Reach(Protocol):

@@ -93,7 +93,7 @@ def expected_count(records: RecordLaws, prior: CountPrior) -> ExpectedCount:
     """Under one law of the rows, given by the lower ends of `records`."""
     counts, chances = prior.nodes(_NODES)
     few = prior.n * records.width < _FEW_VALUES
-    (m1, v1), (m0, v0) = (_moments(records.values, [low for low, _ in law]) for law in (records.member, records.rest))
+    (m1, v1), (m0, v0) = (_moments(records.values, [float(low) for low, _ in law]) for law in (records.member, records.rest))
     parts = []
     for a, chance in zip(counts.tolist(), chances.tolist(), strict=True):
         law = float_law(records, prior.n, a) if few else None
@@ -119,11 +119,12 @@ def _moments(values: Sequence[int], law: Sequence[float]) -> tuple[float, float]
 
 def filled(law: Sequence[Interval01], order: Sequence[int]) -> list[float]:
     """The law within these intervals that has as much as possible on the first of the order, and so on."""
-    chances = [low for low, _ in law]
+    ends = [(float(low), float(high)) for low, high in law]
+    chances = [low for low, _ in ends]
     left = max(0.0, 1 - math.fsum(chances))
     for k in order:
-        width = law[k][1] - law[k][0]
+        width = ends[k][1] - ends[k][0]
         # An interval that is filled ends where it was stated to end.
-        chances[k] = law[k][1] if left >= width - 1e-12 else chances[k] + left
+        chances[k] = ends[k][1] if left >= width - 1e-12 else chances[k] + left
         left = max(0.0, left - width)
     return chances

@@ -28,6 +28,7 @@ from attrpriv.mechanisms.group_case import Recorded, categories_of, checks, clip
 from attrpriv.mechanisms.individuals import row_evidence
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.row_shape import row_faults
 from attrpriv.mechanisms.wording import common_assumptions, known_line, statement
 from attrpriv.noise import MOST_BITS, granularity
 
@@ -100,7 +101,7 @@ def _scalar(
     case = cases[0].case
     # A changed row changes the counts too, and with them the noise that equalises: that is not covered for single rows.
     covered = len(cases) == 1 and cases[0].readable and problem.individuals is None
-    if covered and isinstance(case, GroupCase) and case.sd_tolerance == 0:
+    if covered and isinstance(case, GroupCase) and case.sd_tolerance == 0 and not row_faults(problem):
         way = _noise_or_none(problem, cases, left, mask)
         equalising = math.sqrt(max(0.0, most_equalising(case)))
         largest = math.inf if way is None else math.hypot(way.scale, equalising)

@@ -85,9 +85,9 @@ def expected_tables(groups: Groups, members: Sequence[str], shares: tuple[float,
         return tuple(Expected(end, *sides) for end in shares)
     ends: list[float | None] = [None]
     if all(name in stated for name in members):
-        ends = [min(1.0, sum((groups.prior or {})[name][end] for name in members)) for end in (0, 1)]
+        ends = [min(1.0, float(sum((groups.prior or {})[name][end] for name in members))) for end in (0, 1)]
     elif all(name in stated for name in rest):
-        ends = [max(0.0, 1 - sum((groups.prior or {})[name][end] for name in rest)) for end in (1, 0)]
+        ends = [max(0.0, float(1 - sum((groups.prior or {})[name][end] for name in rest))) for end in (1, 0)]
     return tuple(Expected(share, *sides) for share in dict.fromkeys(ends))
 
 

@@ -44,6 +44,7 @@ from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.mechanisms.row_shape import require_normal_rows, with_warning
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 from attrpriv.mechanisms.weak import require_open, weak_lines
 from attrpriv.queries.query import Query
@@ -168,7 +169,7 @@ def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ran
     for name in MECHANISMS:
         try:
             if name != wanted:
-                _require_quick(name, problem)
+                _require_unasked(name, problem)
             plans.append(_planned(name, problem))
         except Refusal as refusal:
             reasons[name] = refusal
@@ -210,8 +211,9 @@ def known_mechanism(mechanism: str) -> str:
     raise UsageError(f"mechanism: must be auto or one of {', '.join(MECHANISMS)}. Got {mechanism!r}.{meant}")
 
 
-def _require_quick(name: str, problem: Problem) -> None:
-    """A program or a search takes seconds to minutes; beyond some size it is only done when asked for by name."""
+def _require_unasked(name: str, problem: Problem) -> None:
+    """What is only done when asked for by name: to rest on rows that are not normal, and programs or searches of minutes."""
+    require_normal_rows(name, problem)
     if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):
         raise Refusal(f"auto tries it for up to {parameter_plans.AUTO_ROWS} rows; ask for it by name.")
     if name == "transport" and gaussian_transport.takes_long(problem):
@@ -221,9 +223,9 @@ def _require_quick(name: str, problem: Problem) -> None:
 
 
 def _plan_or_none(name: str, problem: Problem) -> Plan | None:
-    """Without a search that takes long."""
+    """Without what must be asked for by name."""
     try:
-        _require_quick(name, problem)
+        _require_unasked(name, problem)
         return _planned(name, problem)
     except Refusal:
         return None
@@ -238,7 +240,7 @@ def _planned(name: str, problem: Problem) -> Plan:
         _require_joint(name, problem)
     if name not in WITHOUT_ASSUMPTION | NEVER_CHOSEN:
         require_open(problem)
-    made = charged(name, problem, MECHANISMS[name])
+    made = with_warning(charged(name, problem, MECHANISMS[name]), problem)
     weak = () if name in NEVER_CHOSEN else weak_lines(problem, made.epsilon, made.delta)
     return made.model_copy(update={"spend": problem.spend, "notes": (*made.notes, *weak)})
 

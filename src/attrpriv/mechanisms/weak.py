@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from attrpriv.assumptions import Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
-from attrpriv.assumptions.probabilities import Pair
+from attrpriv.assumptions.probabilities import Pair as Stated
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Assumption, Problem, Secret
 from attrpriv.framework.counted import case_runs, count_pairs, share_range
@@ -31,6 +31,8 @@ from attrpriv.mechanisms.group_case import members_of as group_members
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally_layout import members_of as counted_members
 from attrpriv.queries.linear import Linear
+
+Pair = tuple[float, float]
 
 _MOST_EPSILON = 10.0
 _RARE, _NONE = 0.01, 1e-99
@@ -224,7 +226,7 @@ def _share(problem: Problem, member: Assumption, secret: Secret) -> Pair | None:
     return None
 
 
-def _added(prior: Mapping[str, Pair], members: Iterable[str], categories: Sequence[str]) -> Pair | None:
+def _added(prior: Mapping[str, Stated], members: Iterable[str], categories: Sequence[str]) -> Pair | None:
     inside = set(members)
     outside = set(categories) - inside
     if inside <= set(prior):

@@ -37,9 +37,10 @@ def test_what_it_says() -> None:
     assert made.mean_of("M", "hours") == 42
     assert made.sd_range("F", "hours") == pytest.approx((9.9, 12.1))
     assert str(made) == (
-        "independent rows, normal within each of 3 categories of gender (hours, pay); tolerance mean 0.02 sd, sd 0.1"
+        "independent rows, normal within each of 3 categories of gender (hours, pay); tolerance mean 0.02 sd, sd 0.1; "
+        "shape: not examined"
     )
-    assert str(groups(tolerance=0)).endswith("tolerance 0: every stated moment is taken as exact")
+    assert str(groups(tolerance=0)).endswith("tolerance 0: every stated moment is taken as exact; shape: not examined")
     assert groups(tolerance=0).tolerance == GroupTolerance(mean=0, sd=0)
 
 

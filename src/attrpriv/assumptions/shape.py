@@ -1,0 +1,168 @@
+"""A verdict on the shape of public rows: whether methods that take rows for normal may rest on them.
+
+`transport`, `calibrated_weights` and the equalised form of `groups` credit the variation of the rows as noise of exactly known
+law. Four numbers (`framework.row_shape`) say where that fails, each with a limit:
+
+| number | limit | what is beyond it |
+|---|---|---|
+| skewness | 0.25 | skewed |
+| kurtosis, the excess | 0.5 | heavy tails, or light tails |
+| curvature | 0.1 | curved: the slope at the ends of a secret's range is another one |
+| spread | 0.1 | unequal spread: the noise that is credited is larger or smaller there |
+
+Skewness and tails of averages shrink with the number of private rows, as 1/sqrt(n) and 1/n; what a secret moves, curvature and
+spread, does not. Each statistic of n normal rows has a known spread around 0 (`_REACH`). A verdict is
+
+    bad        where a number is beyond its limit *and* beyond 5 of its standard errors for normal rows
+    unknown    where 5 standard errors are more than twice a limit: so few rows do not tell
+    good       otherwise
+
+so that normal rows are called bad with probability below 2e-6 for each number. What must never change: a verdict is written
+into the assumption with its numbers, and one that is not `good` keeps `auto` from methods that rest on normal rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from attrpriv.framework.model import Finite, FrozenModel
+from attrpriv.framework.row_shape import ColumnShape, GroupShape, PairShape, RowShape
+
+NOT_EXAMINED = "not examined"
+TOO_FEW = "too few rows"
+LIMITS: Mapping[str, float] = {"skewness": 0.25, "kurtosis": 0.5, "curvature": 0.1, "spread": 0.1}
+_SURE = 5.0
+# How far from 0 each number of n normal rows may be; a kurtosis is itself skewed, by sqrt(216/n).
+_REACH: Mapping[str, Callable[[int], float]] = {
+    "skewness": lambda n: _SURE * math.sqrt(6 / n),
+    "kurtosis": lambda n: math.sqrt(24 / n) * (_SURE + math.sqrt(216 / n) * (_SURE**2 - 1) / 6),
+    "curvature": lambda n: _SURE * math.sqrt(2 / n),
+    "spread": lambda n: _SURE * math.sqrt(2 / n),
+}
+_SHOWN = 3
+
+
+def _verdict(text: str) -> str:
+    if text != "good" and not text.startswith(("bad: ", "unknown: ")):
+        raise ValueError(f"must be good, or bad or unknown with the reason after a colon. Got {text[:80]!r}.")
+    return text
+
+
+def _absent(value: object) -> bool:
+    return value is None
+
+
+class ShapeFinding(FrozenModel):
+    """What was found of one column (in one category), or of the regression of one column on another."""
+
+    of: str = Field(description="the column")
+    on: str | None = Field(default=None, exclude_if=_absent, description="the column that it is regressed on")
+    category: str | None = Field(default=None, exclude_if=_absent, description="the category whose rows these are")
+    skewness: Finite | None = Field(default=None, exclude_if=_absent, description="0 for normal rows")
+    kurtosis: Finite | None = Field(default=None, exclude_if=_absent, description="the excess: 0 for normal rows")
+    curvature: Finite | None = Field(default=None, exclude_if=_absent, description="how the slope changes along `on`")
+    spread: Finite | None = Field(default=None, exclude_if=_absent, description="how the residual variance changes along `on`")
+    verdict: Annotated[str, AfterValidator(_verdict)] = Field(description="good, or bad or unknown with the reason")
+
+    @property
+    def good(self) -> bool:
+        return self.verdict == "good"
+
+    @property
+    def name(self) -> str:
+        where = f" on {self.on}" if self.on is not None else f" in {self.category}" if self.category is not None else ""
+        return f"{self.of}{where}"
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """The statistics that there are, by name."""
+        found = {name: getattr(self, name) for name in LIMITS}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def __str__(self) -> str:
+        told = ", ".join(f"{name} {value:.3g}" for name, value in self.numbers.items())
+        return f"{self.name}: {self.verdict.partition(': ')[2] or self.verdict} ({told})"
+
+
+Findings = tuple[ShapeFinding, ...]
+
+
+def findings_of(shape: RowShape, rows: int) -> Findings:
+    """Verdicts on all columns and pairs."""
+    columns = (_column(of, None, one, rows) for of, one in shape.columns.items())
+    return (*columns, *(_pair(of, on, one, rows) for (of, on), one in shape.pairs.items()))
+
+
+def group_findings(shape: GroupShape, counts: Mapping[str, int]) -> Findings:
+    """Verdicts on all columns within each category."""
+    return tuple(_column(of, category, one, counts[category]) for (category, of), one in shape.cells.items())
+
+
+def _column(of: str, category: str | None, one: ColumnShape, rows: int) -> ShapeFinding:
+    numbers = {"skewness": _digits(one.skewness), "kurtosis": _digits(one.kurtosis)}
+    return ShapeFinding(of=of, category=category, **numbers, verdict=verdict(numbers, rows))
+
+
+def _pair(of: str, on: str, one: PairShape, rows: int) -> ShapeFinding:
+    numbers = {"curvature": _digits(one.curvature), "spread": _digits(one.spread)}
+    return ShapeFinding(of=of, on=on, **numbers, verdict=verdict(numbers, rows))
+
+
+def _digits(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def verdict(numbers: Mapping[str, float], rows: int) -> str:
+    """On statistics of so many rows.
+
+    >>> verdict({"kurtosis": 3.0}, 20_000), verdict({"curvature": 0.01}, 20_000), verdict({"curvature": 0.0}, 100)
+    ('bad: heavy tails', 'good', 'unknown: too few rows')
+    """
+    beyond = [_fault(name, value) for name, value in numbers.items() if not abs(value) <= max(LIMITS[name], _REACH[name](rows))]
+    if beyond:
+        return f"bad: {', '.join(beyond)}"
+    unseen = any(_REACH[name](rows) > 2 * LIMITS[name] for name in numbers)
+    return f"unknown: {TOO_FEW}" if unseen else "good"
+
+
+def _fault(name: str, value: float) -> str:
+    tails = "light tails" if value < 0 else "heavy tails"
+    return {"skewness": "skewed", "kurtosis": tails, "curvature": "curved", "spread": "unequal spread"}[name]
+
+
+def faults(findings: Iterable[ShapeFinding], released: Sequence[str], hidden: Sequence[str]) -> tuple[str, ...]:
+    """Why a release of these columns that hides those may not rest on normal rows; none: it may.
+
+    Of a gaussian assumption: every column, and every regression of a released column on a hidden one. Of groups: every released
+    column in every category. A regression that was not examined counts as one that is not known.
+    """
+    listed = tuple(findings)
+    wanted = {*released, *hidden}
+    pairs = [(q, g) for q in released for g in hidden if q != g]
+    columns = [one for one in listed if one.on is None and one.of in wanted]
+    regressions = {(one.of, one.on): one for one in listed if one.on is not None}
+    told = [str(one) for one in (*columns, *(regressions[p] for p in pairs if p in regressions)) if not one.good]
+    if all(one.category is None for one in columns):
+        told += [f"{q} on {g}: {NOT_EXAMINED}" for q, g in pairs if (q, g) not in regressions]
+    return tuple(told)
+
+
+def summary(findings: Findings | None) -> str:
+    """The whole in a few words, for a certificate."""
+    if findings is None:
+        return f"shape: {NOT_EXAMINED}"
+    told = [str(one) for one in findings if not one.good]
+    if not told:
+        return "shape: good"
+    worst = "bad" if any(one.verdict.startswith("bad") for one in findings) else "unknown"
+    return f"shape: {worst}: {shortened(told)}"
+
+
+def shortened(told: Sequence[str]) -> str:
+    """The first few, and how many more there are."""
+    more = [f"and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else []
+    return "; ".join([*told[:_SHOWN], *more])

@@ -1,0 +1,63 @@
+"""What `attrpriv fit` says about the shape of public records: a table for people, JSON for programs, comments for the file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions.shape import LIMITS, Findings, summary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_AVOIDED = "auto takes neither transport nor calibrated_weights nor the equalised form of groups on such rows"
+_WARNED = "where one of them is asked for by name, and for gaussian, plans carry a warning"
+
+
+def findings(assumption: Gaussian | Groups | Counts) -> Findings:
+    return () if assumption.fitted is None or assumption.fitted.shape is None else assumption.fitted.shape
+
+
+def verdict(assumption: Gaussian | Groups | Counts) -> str:
+    """Of all of them together: good, bad or unknown."""
+    told = {one.verdict.partition(":")[0] for one in findings(assumption)}
+    return "bad" if "bad" in told else "unknown" if "unknown" in told else "good" if told else "not examined"
+
+
+def shape_json(assumption: Gaussian | Groups | Counts) -> dict[str, Any] | None:
+    """None for counts, which rest on no shape."""
+    if isinstance(assumption, Counts):
+        return None
+    return {
+        "verdict": verdict(assumption),
+        "limits": dict(LIMITS),
+        "findings": [one.to_json() for one in findings(assumption)],
+    }
+
+
+def shape_lines(assumption: Gaussian | Groups | Counts) -> tuple[str, ...]:
+    """For the file's comments."""
+    if isinstance(assumption, Counts):
+        return ()
+    found = findings(assumption)
+    return (f"{summary(found or None)}.", *((f"{_AVOIDED};", f"{_WARNED}.") if verdict(assumption) != "good" else ()))
+
+
+def show_shape(shown: Console, assumption: Gaussian | Groups | Counts) -> None:
+    """Each column and pair with its numbers and its verdict."""
+    if isinstance(assumption, Counts):
+        return
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for column in ("shape", *LIMITS, "verdict"):
+        table.add_column(column, justify="right" if column in LIMITS else "left", overflow="fold")
+    for one in findings(assumption):
+        numbers = (f"{one.numbers[name]:.3g}" if name in one.numbers else "" for name in LIMITS)
+        table.add_row(escape(one.name), *numbers, escape(one.verdict), style="" if one.good else "yellow")
+    shown.print()
+    shown.print(table)
+    if verdict(assumption) != "good":
+        shown.print(f"[yellow]warning[/yellow] {_AVOIDED}; {_WARNED}.")
