@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_the_file_is_strict_yaml_and_says_what_it_is(school: Path) -> None:
     assert body == dump_strict(content)
     header = text[: -len(body)]
     assert all(line.startswith("# ") for line in header.splitlines())
-    for said in ("public.parquet", f"{PUBLIC_ROWS} rows", "0.9999995", f"file: {OUT}", "jointly normal", "not tested"):
+    for said in ("public.parquet", f"{PUBLIC_ROWS} rows", "0.9999995", f"file: {OUT}", "shape: good.", "not tested"):
         assert said in header
     assert header.count(", from ") == 6  # each interval
 
@@ -73,7 +74,7 @@ def test_as_json(school: Path) -> None:
     said = fit("--json")
     document = said.json
     assert said.err == ""
-    assert list(document) == ["schema_version", "out", "assume", "assumption", "intervals", "notes"]
+    assert list(document) == ["schema_version", "out", "assume", "assumption", "intervals", "shape", "notes"]
     assert document["assume"] == {"file": OUT}
     assert Gaussian.from_json(document["assumption"]) == Policy.load("students.yaml").assume[0]
     assert {interval["kind"] for interval in document["intervals"]} == {"mean", "sd", "slope", "residual sd"}
@@ -99,6 +100,59 @@ def test_a_policy_in_python_takes_a_file_too(school: Path) -> None:
     assert gaussians_of(made)[0].fitted is not None
     assert Policy.from_json(made.to_json()) == made
     assert made.digest == Policy.load("students.yaml").digest  # what the file says, not where it is
+
+
+def test_the_shape_is_shown_and_written(school: Path) -> None:
+    said = fit()
+    shown = [line.split() for line in said.out.partition("verdict")[2].splitlines() if line.rstrip().endswith("good")]
+    assert [line[:-3] for line in shown] == [["weight"], ["income"], ["weight", "on", "income"]]
+    assert "warning" not in said.out
+    document = fit("--json", "--force").json
+    assert document["shape"]["verdict"] == "good"
+    assert document["shape"]["limits"] == {"skewness": 0.25, "kurtosis": 0.5, "curvature": 0.1, "spread": 0.1}
+    assert document["shape"]["findings"] == document["assumption"]["fitted"]["shape"]
+    content: Any = load_strict((school / OUT).read_text(encoding="utf-8"))
+    assert content["fitted"]["shape"] == document["shape"]["findings"]
+
+
+@pytest.mark.parametrize("secret", ["mean(income)", "share(gender = 'F')"])
+@pytest.mark.parametrize("ending", [".svg", ".png"])
+def test_a_picture(school: Path, secret: str, ending: str) -> None:
+    pytest.importorskip("matplotlib")
+    between = [20_000, 200_000] if secret.startswith("mean") else [0.3, 0.6]
+    write_policy(school, policy("assume", protect=[{"secret": secret, "between": between}]))
+    said = fit("--plot", f"shape{ending}")
+    assert (said.code, said.err) == (0, "")
+    drawn = (school / f"shape{ending}").read_bytes()
+    assert drawn.startswith(b"<?xml" if ending == ".svg" else b"\x89PNG")
+    assert len(drawn) > 5000
+    assert (
+        "exists already. Use --force to overwrite it, or --plot" in fit("--plot", f"shape{ending}", out="other.yaml").complaint
+    )
+
+
+@pytest.mark.parametrize(
+    ("plot", "message"),
+    [
+        ("shape.txt", "plot: must end in one of .svg, .png, .pdf. Got shape.txt."),
+        ("students.png", "plot: must be a file of its own. Got students.png, which"),
+        ("nowhere/shape.png", "plot: must be a place that can be written. Got 'nowhere/shape.png'."),
+    ],
+)
+def test_a_picture_that_cannot_be(school: Path, plot: str, message: str) -> None:
+    pytest.importorskip("matplotlib")
+    out = plot if plot.startswith("students") else OUT
+    said = fit("--plot", plot, out=out)
+    assert said.code == 2
+    assert said.complaint.startswith(message)
+
+
+def test_without_the_package_for_pictures(school: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert fit("--plot", "shape.svg").complaint == (
+        "plot: needs the package matplotlib. Install it with pip install 'attrpriv[plots]'."
+    )
+    assert not (school / OUT).exists()
 
 
 @pytest.mark.parametrize("name", ["public.csv", "public.parquet"])
@@ -127,11 +181,11 @@ def test_a_share_gives_a_groups_assumption(school: Path) -> None:
     said = fit()
     assert (said.code, said.err) == (0, "")
     assert "mean of weight in F" in said.out
-    assert "normal within each category is assumed, not tested" in said.out.replace("\n", " ")
+    assert "weight in F" in said.out.partition("verdict")[2]
     text = (school / OUT).read_text(encoding="utf-8")
     content: Any = load_strict(text)
     assert list(content) == ["attrpriv", "kind", "sensitive", "mean", "sd", "tolerance", "fitted"]
-    assert "normal within each category of gender" in text
+    assert "# shape: good." in text
     expected = Groups.fit(PublicTable("public.parquet"), sensitive="gender", columns=["weight"], confidence=0.9999995)
     content.pop("attrpriv")
     assert Groups.checked(content) == expected

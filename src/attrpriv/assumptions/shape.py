@@ -151,15 +151,16 @@ def faults(findings: Iterable[ShapeFinding], released: Sequence[str], hidden: Se
     return tuple(told)
 
 
+def worst(findings: Findings | None) -> str:
+    """Of all of them together: good, bad, unknown or not examined."""
+    told = {one.verdict.partition(":")[0] for one in findings or ()}
+    return next((word for word in ("bad", "unknown", "good") if word in told), NOT_EXAMINED)
+
+
 def summary(findings: Findings | None) -> str:
     """The whole in a few words, for a certificate."""
-    if findings is None:
-        return f"shape: {NOT_EXAMINED}"
-    told = [str(one) for one in findings if not one.good]
-    if not told:
-        return "shape: good"
-    worst = "bad" if any(one.verdict.startswith("bad") for one in findings) else "unknown"
-    return f"shape: {worst}: {shortened(told)}"
+    told = [str(one) for one in findings or () if not one.good]
+    return f"shape: {worst(findings)}" + (f": {shortened(told)}" if told else "")
 
 
 def shortened(told: Sequence[str]) -> str:

@@ -197,7 +197,8 @@ def assumption_text(fit: Fit | GroupFit | CountFit, source: str, reference: str)
         f"With probability {record.confidence!r} or more, all of these hold at once, and the box below contains them:",
         *(f"  {line}" for line in map(_described, fit.intervals)),
         "provided the public rows are independent, drawn from the population of the private table, and independent of that",
-        "table: assumed, not tested. The confidence belongs to these very numbers: do not change one.",
+        "table: assumed, not tested. Rows so rare that the records may hold none must not matter, which no records show.",
+        "The confidence belongs to these very numbers: do not change one.",
         *(_one_line(line) for line in shape_lines(assumption)),
         *map(_one_line, fit.notes),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.assumptions import Counts, Gaussian, Groups
-from attrpriv.assumptions.shape import LIMITS, Findings, summary
+from attrpriv.assumptions.shape import LIMITS, Findings, summary, worst
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,9 +19,8 @@ def findings(assumption: Gaussian | Groups | Counts) -> Findings:
 
 
 def verdict(assumption: Gaussian | Groups | Counts) -> str:
-    """Of all of them together: good, bad or unknown."""
-    told = {one.verdict.partition(":")[0] for one in findings(assumption)}
-    return "bad" if "bad" in told else "unknown" if "unknown" in told else "good" if told else "not examined"
+    """Of all of them together: good, bad, unknown or not examined."""
+    return worst(None if assumption.fitted is None else assumption.fitted.shape)
 
 
 def shape_json(assumption: Gaussian | Groups | Counts) -> dict[str, Any] | None:
@@ -52,10 +51,11 @@ def show_shape(shown: Console, assumption: Gaussian | Groups | Counts) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for column in ("shape", *LIMITS, "verdict"):
+    statistics = [name for name in LIMITS if any(name in one.numbers for one in findings(assumption))]
+    for column in ("shape", *statistics, "verdict"):
         table.add_column(column, justify="right" if column in LIMITS else "left", overflow="fold")
     for one in findings(assumption):
-        numbers = (f"{one.numbers[name]:.3g}" if name in one.numbers else "" for name in LIMITS)
+        numbers = (f"{one.numbers[name]:.3g}" if name in one.numbers else "" for name in statistics)
         table.add_row(escape(one.name), *numbers, escape(one.verdict), style="" if one.good else "yellow")
     shown.print()
     shown.print(table)

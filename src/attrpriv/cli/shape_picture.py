@@ -54,6 +54,7 @@ def draw_shape(fit: Fit | GroupFit) -> Any:
     panels = _panels(fit)
     down = max(1, math.ceil(len(panels) / _ACROSS))
     figure = _matplotlib().figure.Figure(figsize=(3.6 * _ACROSS, 3.0 * down), layout="constrained")
+    figure.suptitle("blue: the public rows; grey: normal rows with the same means, sds and correlations", fontsize=9)
     for k, (finding, draw) in enumerate(panels):
         axes = figure.add_subplot(down, _ACROSS, k + 1)
         title = textwrap.fill(f"{finding.name}: {finding.verdict}", 40).replace("$", r"\$")

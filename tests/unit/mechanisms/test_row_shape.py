@@ -1,0 +1,138 @@
+"""What verdicts on public records do to plans: auto keeps off methods that rest on normal rows; by name they warn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import attrpriv as ap
+from attrpriv.assumptions.gaussian import FittedRecord
+from attrpriv.assumptions.shape import ShapeFinding
+from attrpriv.errors import RefusedError
+from attrpriv.framework import Problem
+from attrpriv.mechanisms import plan
+from attrpriv.mechanisms.registry import rank
+from attrpriv.queries.sql import parse_queries
+
+FITTED = {"rows": 20_000, "digest": "0123456789abcdef" * 4, "confidence": 1 - 5e-7}
+ON_EXACT_LAWS = ("transport", "calibrated_weights")
+
+
+def found(pair: str = "good", column: str = "good", **more: Any) -> tuple[ShapeFinding, ...]:
+    return (
+        ShapeFinding(of="weight", skewness=0.0, kurtosis=0.0, verdict=column),
+        ShapeFinding(of="income", skewness=0.0, kurtosis=0.0, verdict="good"),
+        ShapeFinding(of="weight", on="income", curvature=0.3, spread=0.0, verdict=pair),
+        *(ShapeFinding(of=name, verdict=told) for name, told in more.items()),
+    )
+
+
+def problem(shape: tuple[ShapeFinding, ...] | None) -> Problem:
+    assumed = ap.Gaussian(
+        mean={"weight": 150, "income": 60_000},
+        sd={"weight": 25, "income": 30_000},
+        correlation={("weight", "income"): 0.3},
+        tolerance={"mean": 0.04, "sd": 0.03, "slope": 0.12},
+        fitted=None if shape == () else FittedRecord(**FITTED, shape=shape),
+    )
+    secret = ap.Secret("mean(income)", between=(57_000, 63_000))
+    return ap.Policy(epsilon=1.0, delta=1e-6, protect=[secret], assume=assumed).problem(
+        parse_queries("avg(weight)"), 10_000, {"weight": "integer", "income": "integer"}
+    )
+
+
+@pytest.mark.parametrize(
+    "shape", [(), None, found(), found(height="bad: heavy tails")], ids=["stated", "old", "good", "elsewhere"]
+)
+def test_good_and_unexamined_records_change_nothing(shape: tuple[ShapeFinding, ...] | None) -> None:
+    ranking = rank(problem(shape))
+    assert ranking.chosen is not None
+    assert ranking.chosen.mechanism in ON_EXACT_LAWS
+    assert not any(note.startswith("shape:") for one in ranking.plans for note in one.notes)
+    told = " | ".join(ranking.chosen.certificate.assumes)
+    assert ("shape: not examined" in told) == (not shape)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [found(pair="bad: curved"), found(column="bad: heavy tails"), found(pair="unknown: too few rows"), found()[:2]],
+    ids=["curved", "heavy", "unknown", "pair not examined"],
+)
+def test_auto_keeps_off_where_the_records_are_not_normal(shape: tuple[ShapeFinding, ...]) -> None:
+    ranking = rank(problem(shape))
+    assert ranking.chosen is not None
+    assert ranking.chosen.mechanism == "gaussian"
+    for name in ON_EXACT_LAWS:
+        assert ranking.refused[name].reason.startswith("rests on normal rows, which the public records do not show: weight")
+        assert ranking.refused[name].reason.endswith("auto does not take it; ask for it by name to do so all the same.")
+    assert plan(problem(shape)).mechanism == "gaussian"
+
+
+@pytest.mark.parametrize("name", [*ON_EXACT_LAWS, "gaussian"])
+def test_by_name_a_plan_warns_and_names_the_reason(name: str) -> None:
+    for made in (
+        plan(problem(found(pair="bad: curved")), name),
+        rank(problem(found(pair="bad: curved")), mechanism=name).chosen,
+    ):
+        assert made is not None
+        assert made.mechanism == name
+        (warning,) = [line for line in made.warnings if line.startswith("shape: ")]
+        assert warning.startswith(
+            "shape: epsilon 1 rests on normal rows, which the public records do not show: weight on income: "
+        )
+        assert "weight on income: curved (curvature 0.3, spread 0)" in warning
+        assert f"warning: {warning}" in str(made)
+        assert "; shape: bad: weight on income: curved" in " | ".join(made.certificate.assumes)
+
+
+def test_what_uses_no_assumption_does_not_warn() -> None:
+    ranking = rank(problem(found(pair="bad: curved")))
+    assert [one.mechanism for one in ranking.plans if not any(note.startswith("shape:") for note in one.notes)] == ["constant"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- groups
+
+
+def groups(verdict: str | None, columns: tuple[str, ...] = ("hours",), *, sd: float = 0.0) -> Problem:
+    means = {"F": dict.fromkeys(columns, 36.0), "M": dict.fromkeys(columns, 37.0)}
+    sds = {"F": dict.fromkeys(columns, 5.0), "M": dict.fromkeys(columns, 12.0)}
+    shape = None
+    if verdict is not None:
+        cells = [(column, category) for column in columns for category in ("F", "M")]
+        shape = tuple(ShapeFinding(of=of, category=c, kurtosis=9.0, verdict=verdict if c == "M" else "good") for of, c in cells)
+    assumed = ap.Groups(
+        sensitive="gender",
+        mean=means,
+        sd=sds,
+        correlation=None if len(columns) == 1 else {c: {"hours~pay": 0.1} for c in ("F", "M")},
+        tolerance={"mean": 0.01, "sd": sd} if sd else 0,
+        fitted=FittedRecord(**FITTED, shape=shape),
+    )
+    secret = ap.Secret("share(gender = 'F')", between=(0.3, 0.6))
+    queries = [query for column in columns for query in parse_queries(f"avg({column})")]
+    types = {"gender": "text", **dict.fromkeys(columns, "float")}
+    return ap.Policy(epsilon=1.0, delta=1e-6, protect=[secret], assume=assumed).problem(queries, 1000, types)
+
+
+def test_the_equalised_form_is_not_taken_where_rows_are_not_normal() -> None:
+    """Its noise differs with the counts, so as to equal variances that only normal rows have."""
+    good, bad = (plan(groups(told), "gaussian") for told in ("good", "bad: heavy tails"))
+    assert good.columns[0].parameters["form"] == "equalised"
+    assert bad.columns[0].parameters["form"] == "direct"
+    assert any(line.startswith("shape: ") and "hours in M: heavy tails (kurtosis 9)" in line for line in bad.warnings)
+    chosen = rank(groups("bad: heavy tails")).chosen
+    assert chosen is not None
+    assert (chosen.mechanism, chosen.columns[0].parameters["form"]) == ("gaussian", "direct")
+    old = plan(groups(None), "gaussian")
+    assert old.columns[0].parameters["form"] == "equalised"
+    assert "shape: not examined" in " | ".join(old.certificate.assumes)
+
+
+def test_several_averages_with_groups_have_no_other_form() -> None:
+    bad = groups("bad: heavy tails", ("hours", "pay"))
+    ranking = rank(bad)
+    assert ranking.refused["gaussian"].reason.startswith("rests on normal rows, ")
+    assert any(line.startswith("shape: ") for line in plan(bad, "gaussian").warnings)
+    with pytest.raises(RefusedError, match="rests on normal rows"):
+        plan(bad)
