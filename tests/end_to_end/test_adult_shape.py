@@ -10,9 +10,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from attrpriv.assumptions.shape import faults, findings_of
+from attrpriv.engines.moments import PublicTable
 from attrpriv.policy.strict_yaml import load_strict
 from examples.adult import load
 from tests.end_to_end.material import Said, write_policy
@@ -69,6 +72,20 @@ def test_nothing_is_proved_silently(folder: Path, secret: str, between: list[flo
         silent = name in ("group_dp", "subsample", "constant") or "refused" in entry
         assert silent or any(note.startswith("shape: epsilon 1 rests on normal rows") for note in entry["notes"]), name
         assert "refused" in entry or not entry["chosen"] or name == "gaussian"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [300, 1250, 2000, 5000])
+def test_samples_of_any_size_are_never_good(shared: Path, folder: Path, rows: int) -> None:
+    """Few rows do not tell, which is no good verdict; from 1,250 on they tell."""
+    adult, rng = load.load(shared / "data").train, np.random.default_rng(rows)
+    for secret, _, released, _ in CASES:
+        hidden = secret[5:-1]
+        for _ in range(4):
+            table = PublicTable(adult.take(rng.integers(0, adult.num_rows, rows)).select([released, hidden]))
+            found = findings_of(table.shape(table.moments([released, hidden]), [(released, hidden)]), rows)
+            assert faults(found, [released], [hidden])
+            assert rows < 1250 or any(one.verdict.startswith("bad: ") for one in found)
 
 
 def test_asked_for_by_name_they_warn(folder: Path) -> None:
