@@ -139,7 +139,10 @@ def planned(adult: Adult, epsilon: float, mask: float) -> Release:
         grid_lambda=grid_lambda,
         lattice_lambda=lattice,
         grid_eta=grid_eta,
+        shape_lambda=0.0,
+        shape_eta=0.0,
         clip_delta=0.0,
+        fit_delta=0.0,
         reserve=0.02 * DELTA,
     )
     return Release(evidence, way, case)

@@ -23,6 +23,7 @@ import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli import app as app_module
 from attrpriv.cli import render
+from attrpriv.cli.lines import console
 from attrpriv.engines import scan as scan_module
 from attrpriv.mechanisms import Plan
 from attrpriv.shown import answer as answer_text
@@ -240,7 +241,7 @@ def spoken(patch: pytest.MonkeyPatch) -> None:
 
     def show(released: Any) -> None:
         real(released)
-        render.console(stderr=True).print(f"{average():.0f} rows were clipped")
+        console(stderr=True).print(f"{average():.0f} rows were clipped")
 
     patch.setattr(render, "show_release", show)
 

@@ -240,7 +240,7 @@ def test_bad_usage_says_what_is_wrong(changes: dict[str, Any], said: str) -> Non
 
 
 def test_counts_that_no_table_has_are_no_problem_at_all() -> None:
-    with pytest.raises(PolicyError, match="counts must be from 0 to the number of rows, 4. Got 2"):
+    with pytest.raises(PolicyError, match=r"counts must be from 0 to the number of rows, 4\. Got 2"):
         problem(**secret("count(smoker = 'yes')", 2, 9))
 
 

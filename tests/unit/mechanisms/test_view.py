@@ -92,7 +92,7 @@ def test_a_plan_survives_json() -> None:
             "margins do not bound cells: g = 'F' and s = 1; g = 'F' and not (s = 1); not (g = 'F') and s = 1; not (g = 'F')",
         ),
         ({"secrets": (Secret("share(g = 'F')", between=(0.0, 1.0)),)}, RefusedError, "the range keeps no row of any cell"),
-        ({"n": 10, "secrets": (Secret("share(g = 'F')", between=(0.31, 0.39)),)}, UsageError, "holds no whole count of 10 rows"),
+        ({"n": 10, "secrets": (Secret("share(g = 'F')", between=(0.31, 0.39)),)}, UsageError, "no whole count of 10 rows"),
         ({"secrets": (Secret("distribution(a, b)", between={"x~y": (0.1, 0.9), "u~v": (0.1, 0.9)}),)}, UsageError, "x~v, u~y"),
         ({"secrets": (Secret("distribution(g)", between={"F": (0.2, 0.3)}),)}, UsageError, "no table of 1000 rows"),
         ({"secrets": (Parameter("share(g = 'F')", between=(0.2, 0.3)),)}, UsageError, "delta: a property of the popu"),
