@@ -4,6 +4,9 @@
 
 The first plan of each kind is left out: it loads what is loaded late. Gaussian plans of one average should take less than 10 ms
 on a machine that is not busy. The benchmark ends with an error where one takes more than `LIMIT` calibrations.
+
+All mechanisms for fifty exactly stated secrets: 4.43 s of processor time before, most of it for what holds where slopes are
+off, of each secret; 0.46 s where that is computed for secrets that no other one covers.
 """
 
 from __future__ import annotations
@@ -54,6 +57,21 @@ def school(tolerance: dict[str, float] | int, *columns: str) -> Problem:
     )
 
 
+def many(secrets: int) -> Problem:
+    """An average that hides many exactly stated means."""
+    names = [f"s{k}" for k in range(secrets)]
+    pairs = {("weight", name): 0.1 + 0.002 * k for k, name in enumerate(names)}
+    pairs |= {(a, b): 0.05 for k, a in enumerate(names) for b in names[:k]}
+    member = Gaussian(
+        mean={"weight": 150.0, **dict.fromkeys(names, 5.0)},
+        sd={"weight": 25.0, **dict.fromkeys(names, 3.0)},
+        correlation=pairs,
+        tolerance=0,
+    )
+    hidden = tuple(Secret(f"mean({name})", between=(0.0, 10.0), within=0.1) for name in names)
+    return Problem(queries=(Query("avg", "weight"),), secrets=hidden, epsilon=1.0, delta=1e-6, n=10_000, theta=(member,))
+
+
 def hospital(n: int) -> Problem:
     """A count that hides how many patients smoke."""
     return Problem(
@@ -83,6 +101,7 @@ def main() -> None:
         "gaussian, two averages": lambda: plan(school(loose, "weight", "height"), "gaussian"),
         "transport, tolerance": lambda: plan(school(loose, "weight"), "transport"),
         "all mechanisms": lambda: rank(school(loose, "weight")),
+        "all mechanisms, 50 secrets": lambda: rank(many(50)),
         "all mechanisms, counts, n = 1,000": lambda: rank(hospital(1_000)),
         "all mechanisms, counts, n = 10,000": lambda: rank(hospital(10_000)),
     }
