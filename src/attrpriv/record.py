@@ -162,7 +162,7 @@ def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
     plan = recorded_plan(entry)
     text = entry.details["policy"] or canonical_json(stated)
     _require(json.loads(text) == stated)
-    require_asked_for(plan, _policy(text), types, earlier)
+    require_asked_for(plan, _policy(text), types, earlier, by_0_1_0="bound" not in entry.details)
     if entry.kind == "release":
         _require_public(entry, plan)
     return entry.kind == "release"

@@ -19,6 +19,7 @@ from attrpriv.errors import AttrprivError, CertificateError
 from attrpriv.framework.model import FrozenModel
 from attrpriv.mechanisms import Plan
 from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.mechanisms.plan_check import what_is_bound
 from attrpriv.policy import Policy
 
 _RATIO = re.compile(r"[0-9]+/[0-9]+")
@@ -41,14 +42,23 @@ _SEARCHED: Mapping[str, tuple[str, ...]] = {
 _NEAR = 1e-2
 
 
-def require_asked_for(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> None:
-    """`CertificateError` names what is not as the policy plans it."""
+def require_asked_for(
+    recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None, *, by_0_1_0: bool = False
+) -> None:
+    """`CertificateError` names what is not as the policy plans it.
+
+    What 0.1.0 expected of an answer was computed by other definitions: of its plans all that is read or drawn is compared, and
+    all that is proved.
+    """
     if policy.rows not in (None, recorded.n):
         raise CertificateError(f"n: must be the policy's rows, {policy.rows}. Got {recorded.n}.")
     again = _planned_again(recorded, policy, types, earlier)
     free = _WORDS | _SOLUTIONS.get(again.certificate.evidence.kind, frozenset())
     searched = _SEARCHED.get(again.certificate.evidence.kind, ())
-    for different in _different(again.to_json(), recorded.to_json(), free, searched):
+    made, told = again.to_json(), recorded.to_json()
+    if by_0_1_0:
+        made, told = what_is_bound(made), what_is_bound(told)
+    for different in _different(made, told, free, searched):
         raise CertificateError(different)
 
 

@@ -246,7 +246,7 @@ BAD: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
         BOTH,
     ),
     "bins that cut": (
-        policy(assume=YOUNG, protect=[{"secret": "count(age >= 60)", "between": [1, 20]}], bins={"age": [0, 50, 120]}),
+        policy(assume=YOUNG, protect=[{"secret": "count(age >= 60)", "between": [1, 11]}], bins={"age": [0, 50, 120]}),
         "cuts the bin [50, 120]; choose bins with an edge there.",
         BOTH,
     ),

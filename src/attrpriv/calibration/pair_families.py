@@ -44,6 +44,8 @@ Noise = LatticeLaw | WholeNoise
 # Families of at most this many pairs are looked at pair by pair, larger ones until the bound is this close to a value attained.
 _FEW = 256
 _CLOSE = 1e-3
+# Products up to which a window of two binomial laws is summed directly: only totals are used here.
+_SHORT = 2**22
 # How many blocks: fewer where each takes long, because the noise that a coarser bound costs is less than a hundredth.
 _LEAST_BLOCKS, _MOST_BLOCKS, _BLOCK_WORK = 60, 1500, 2_000_000
 # The largest comparison of all pairs: pairs times outputs, and outputs.
@@ -149,8 +151,8 @@ class Events:
 def _event_laws(events: Events, block: Block) -> tuple[LatticeLaw, LatticeLaw]:
     members = max(0, block[0] - events.known)
     others = max(0, events.n - events.apart - block[1] - events.known)
-    more = binomial_sum(members + events.apart, events.p1, others, events.p0, tail=TAIL)
-    return more, binomial_sum(members, events.p1, others + events.apart, events.p0, tail=TAIL)
+    more = binomial_sum(members + events.apart, events.p1, others, events.p0, tail=TAIL, direct=_SHORT)
+    return more, binomial_sum(members, events.p1, others + events.apart, events.p0, tail=TAIL, direct=_SHORT)
 
 
 @lru_cache(maxsize=32)

@@ -43,14 +43,14 @@ __all__ = ["LatticeLaw", "binomial_sum", "discrete_gaussian", "discrete_laplace"
 _STEP = 6.1 * UNIT
 # Probabilities below this are refused: their products leave the range of floats at once.
 _LEAST_P = 1e-290
-# Products up to which a window of two binomial laws is summed directly.
-_SHORT = 2**22
 # The window of noise would need more values than this.
 _WIDEST = 2**26
 
 
-def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0) -> LatticeLaw:
+def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0, direct: int | None = None) -> LatticeLaw:
     """The law of Bin(a, p1) + Bin(b, p0), independent. A probability that no float writes is a fraction.
+
+    With a tail, a sum of more than `direct` products is a transform: as good in total, but not at each value.
 
     >>> [round(float(mass), 4) for mass in binomial_sum(0, 0.4, 4, 0.6).masses]
     [0.0256, 0.1536, 0.3456, 0.3456, 0.1296]
@@ -59,8 +59,7 @@ def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0) -
     parts = [_binomial(n, p, tail / 2) for n, p in ((a, p1), (b, p0))]
     if a == 0 or b == 0 or p1 == p0:
         return parts[0] if b == 0 else parts[1] if a == 0 else _binomial(a + b, p1, tail)
-    # With a tail only totals are known, and those of the transform are as good.
-    return parts[0].convolve(parts[1], exact=tail == 0, direct=_SHORT)
+    return parts[0].convolve(parts[1], exact=tail == 0, direct=direct)
 
 
 def _binomial(n: int, p: Number, tail: float) -> LatticeLaw:

@@ -48,16 +48,16 @@ FREE: Mapping[str, str] = MappingProxyType(
 
 def binding_of(plan: Plan) -> str:
     """A digest of all of a plan that is read or drawn from, and of its proof."""
-    told = _without(plan.model_dump(mode="json", warnings=False), "")
+    told = what_is_bound(plan.model_dump(mode="json", warnings=False))
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
-def _without(value: Any, place: str) -> Any:
-    """A JSON value without what may vary."""
+def what_is_bound(value: Any, place: str = "") -> Any:
+    """A plan as JSON without what may vary."""
     if isinstance(value, dict):
         inner = {key: f"{place}.{key}" if place else key for key in value}
-        return {key: _without(one, inner[key]) for key, one in value.items() if inner[key] not in FREE}
-    return [_without(one, place) for one in value] if isinstance(value, list) else value
+        return {key: what_is_bound(one, inner[key]) for key, one in value.items() if inner[key] not in FREE}
+    return [what_is_bound(one, place) for one in value] if isinstance(value, list) else value
 
 
 def require_certified(plan: Plan) -> None:

@@ -144,7 +144,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         "two or more categories. Got 1",
     ),
     "a float": ({"table": pa.table({"smoker": ["a", "b"], "stay": [1, 2], "ward": [0.5, 1.5]})}, "so that they can be listed"),
-    "a gap": ({"table": pa.table({"smoker": ["a", "b"], "stay": [1, None], "ward": ["x", "y"]})}, "present and finite"),
+    "a gap": (
+        {"table": pa.table({"smoker": ["a", "b"], "stay": [1, None], "ward": ["x", "y"]})},
+        "present, finite and small enough",
+    ),
     "no category": ({"table": pa.table({"smoker": ["a", None], "stay": [1, 2], "ward": ["x", "y"]})}, "must have a category"),
     "one value": ({"table": pa.table({"smoker": ["a", "b"], "stay": [1, 2], "ward": ["x", "x"]})}, "two or more values. Got 1"),
     "an identifier": (
@@ -247,7 +250,7 @@ def test_a_certificate_that_forgets_the_risk_does_not_hold() -> None:
 def test_every_mechanism_for_counts_is_charged() -> None:
     """Whatever plans with the probabilities: the registry charges, not the mechanism."""
     for text in (STAY, "SELECT ward, count(*) FROM data GROUP BY ward"):
-        asked = problem(text=text, n=30)
+        asked = problem(text=text, n=60)
         for made in registry.rank(asked, mechanism="optimal").plans:
             free = made.mechanism in ("subsample", "constant", "group_dp")
             assert (made.certificate.fit_delta == 0) == free, made.mechanism
