@@ -6,8 +6,8 @@
 where the noise is as wide as the answer; and a population's share at epsilon .001 in a thousand rows, where it is 50 times as
 wide. The benchmark ends with an error where one takes more than its limit.
 
-In processor time, before half-lines (docs/theory/exact-calibration.md) and with them: intervals 138 s and 1.0 s, a population's
-share more than 100 s and 0.9 s; on an idle machine 14 s before.
+In processor time on a busy machine, before half-lines (docs/theory/exact-calibration.md) and with them: intervals 138 s and
+1.0 s, a population's share more than 100 s and 0.9 s; 14 s and 27 s before on an idle one.
 """
 
 from __future__ import annotations
