@@ -32,7 +32,8 @@ class Case:
 
 
 def written(p: Fraction, rng: random.Random) -> Fraction | float | str:
-    return rng.choice([p, float(p), f"{p.numerator}/{p.denominator}"])
+    ways: list[Fraction | float | str] = [p, float(p), f"{p.numerator}/{p.denominator}"]
+    return rng.choice(ways)
 
 
 def read(p: Fraction | float | str) -> Fraction:
