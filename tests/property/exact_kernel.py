@@ -21,12 +21,12 @@ def convolve(p: Mapping[int, Fraction], q: Mapping[int, Fraction]) -> Law:
 
 
 def record(values: Sequence[int], probabilities: Sequence[float | Fraction]) -> Law:
-    total = sum(Fraction(p) for p in probabilities)
-    return {value: Fraction(p) / total for value, p in zip(values, probabilities, strict=True)}
+    total = sum(Fraction(str(p)) for p in probabilities)  # as they are written
+    return {value: Fraction(str(p)) / total for value, p in zip(values, probabilities, strict=True)}
 
 
 def event(p: float | Fraction) -> Law:
-    return {0: 1 - Fraction(p), 1: Fraction(p)}
+    return {0: 1 - Fraction(str(p)), 1: Fraction(str(p))}
 
 
 def count_law(member: Law, rest: Law, a: int, n: int) -> Law:

@@ -18,7 +18,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from attrpriv.framework.model import FrozenModel, Single
 from attrpriv.framework.requirements import shown
-from attrpriv.laws.records import Interval01, Number
+from attrpriv.laws.records import Interval01, Number, exactly
 
 Pair = Interval01
 # How far probabilities written as decimal fractions may be from summing to one.
@@ -100,11 +100,6 @@ def require_sum(probabilities: tuple[Pair, ...]) -> None:
     if low > 1 + SUM_SLACK or high < 1 - SUM_SLACK:
         off = low - 1 if low > 1 else high - 1
         raise ValueError(f"probabilities must sum to 1. Got a sum of {low if off > 0 else high:.10g}, off by {off:+.3g}.")
-
-
-def exactly(value: Number) -> Fraction:
-    """A number as the decimal fraction it is written as."""
-    return value if isinstance(value, Fraction) else Fraction(repr(value))
 
 
 def kept(value: Fraction) -> Number | None:

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.records import Number
+from attrpriv.laws.records import Number, exactly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +90,7 @@ def _log_masses(n: int, p: Number) -> tuple[Array, float]:
 
     k = np.arange(n + 1, dtype=np.float64)
     factorials = gammaln(k + 1)
-    log_p, log_q = (_log(p), _log(1 - p)) if isinstance(p, Fraction) else (math.log(p), math.log1p(-p))
+    log_p, log_q = _log(exactly(p)), _log(1 - exactly(p))
     masses = factorials[-1] - (factorials + factorials[::-1]) + (k * log_p + (n - k) * log_q)
     largest = 2 * float(factorials[-1]) + n * max(-log_p, -log_q) + 1
     return np.asarray(masses, dtype=np.float64), 8 * _ULP * largest

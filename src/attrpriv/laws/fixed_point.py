@@ -7,8 +7,8 @@
 | bits | `bits`, at least 1: the unit is 2^-bits |
 | guard | the digits carried beyond them, so that all roundings together stay below one unit |
 
-Probabilities are the exact rationals that the floats (or Fractions) are. Those of a record law are divided by their exact sum;
-the complement of p is exactly 1 - p.
+Probabilities are the decimal fractions that the floats are written as, or Fractions. Those of a record law are divided by their
+exact sum; the complement of p is exactly 1 - p.
 
 Why SHORT = 2. Let p and q be rounded down from laws with an entry short of the truth by at most x and y units. The true
 convolution exceeds the sum of products by at most sum (P - p) Q + sum p (Q - q) <= x + y, because Q and p sum to at most 1, and
@@ -27,6 +27,7 @@ from itertools import pairwise
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice_law import SUM_SLACK
+from attrpriv.laws.records import exactly
 
 # Every entry is short of the truth by less than this many units.
 SHORT = 2
@@ -40,7 +41,7 @@ def fixed_binomial_sum(a: int, p1: float | Fraction, b: int, p0: float | Fractio
     >>> fixed_binomial_sum(1, 0.5, 1, 0.25, 8)
     (96, 128, 32)
     """
-    laws = [(1 - Fraction(p), Fraction(p)) for p in (p1, p0)]
+    laws = [(1 - exactly(p), exactly(p)) for p in (p1, p0)]
     return fixed_record_sum((0, 1), laws[0], a, laws[1], b, bits)
 
 
@@ -69,7 +70,7 @@ def record_masses(values: Sequence[int], law: Sequence[float | Fraction], width:
     """One row: each probability divided by their sum, rounded down."""
     if len(values) != len(law) or any(x >= y for x, y in pairwise(values)):
         raise UsageError(f"values: must be in increasing order, one for each probability. Got {len(values)}, {len(law)}.")
-    exact = [Fraction(p) for p in law]
+    exact = [exactly(p) for p in law]
     total = sum(exact, Fraction(0))
     if min(exact) < 0 or abs(total - 1) > Fraction(SUM_SLACK):
         raise UsageError(f"law: probabilities must be at least 0 and sum to 1. Got a sum of {float(total):.12g}.")

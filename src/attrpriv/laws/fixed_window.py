@@ -16,8 +16,8 @@ sum of all weights is bounded from above, and the weights are divided by that bo
 decimal numbers whose digits are the entries, which is exact and fast for a million rows. Unlike `fixed_point`, which has the
 whole support, a window has about 30 standard deviations.
 
-What must never change: entries are never above the truth; nothing here is a float but the probabilities, as the rationals they
-are.
+What must never change: entries are never above the truth; nothing here is a float but the probabilities, as the decimal
+fractions they are written as.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ from __future__ import annotations
 import decimal
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.fixed_point import record_masses
-from attrpriv.laws.records import Number, RecordLaws
+from attrpriv.laws.records import Number, RecordLaws, exactly
 
 BITS = 192
 # Digits carried beyond BITS while a binomial law is built.
@@ -88,7 +87,7 @@ def window_binomial(n: int, p: Number) -> WindowLaw:
     >>> [mass / 2**BITS for mass in window_binomial(2, 0.5).masses]
     [0.25, 0.5, 0.25]
     """
-    exact = Fraction(p)
+    exact = exactly(p)
     if n < 0 or not 0 <= exact <= 1:
         raise UsageError(f"binomial: needs n at least 0 and p from 0 to 1. Got n = {n}, p = {p}.")
     if n == 0 or exact in (0, 1):

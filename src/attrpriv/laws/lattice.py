@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice_law import SMALLEST, UNIT, LatticeLaw, mixture, up
-from attrpriv.laws.records import Number
+from attrpriv.laws.records import Number, exactly
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,7 +48,7 @@ _WIDEST = 2**26
 
 
 def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0, direct: int | None = None) -> LatticeLaw:
-    """The law of Bin(a, p1) + Bin(b, p0), independent. A probability that no float writes is a fraction.
+    """The law of Bin(a, p1) + Bin(b, p0), independent, of the decimal fractions that floats are written as.
 
     With a tail, a sum of more than `direct` products is a transform: as good in total, but not at each value.
 
@@ -71,7 +71,7 @@ def _binomial(n: int, p: Number, tail: float) -> LatticeLaw:
         return LatticeLaw(n if p == 1.0 else 0, np.ones(1), 0.0, 0.0)
     low, high = _bernstein(n, p, tail) if tail > 0 else (0, n)
     mode = min(max(int((n + 1) * p), low), high)
-    odds = float(p / (1 - p))  # of a fraction: rounded once, and 1 - p is exact
+    odds = float(exactly(p) / (1 - exactly(p)))  # rounded once
     above = _products(_ratios(n, odds, np.arange(mode, high, dtype=np.float64)))
     below = _products(1 / _ratios(n, odds, np.arange(mode - 1, low - 1, -1, dtype=np.float64)))
     weights = np.concatenate([below[::-1], [1.0], above])

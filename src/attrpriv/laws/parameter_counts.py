@@ -107,7 +107,7 @@ class ParameterCounts:
         The truth is within a share `spread` of that law.
         """
         width = bits + _GUARD_BITS
-        parts = [fixed_binomial_sum(self.n, pair[0], 0, 0.0, width) for pair in self.probabilities]
+        parts = [fixed_binomial_sum(self.n, Fraction(pair[0]), 0, 0.0, width) for pair in self.probabilities]
         return tuple(_fixed_row(row, parts) for row in self.weights)
 
 
@@ -122,7 +122,7 @@ def _drift(n: int, pair: Interval01) -> float:
 
 @lru_cache(maxsize=16)
 def _laws(counts: ParameterCounts, tail: float) -> tuple[LatticeLaw, ...]:
-    parts = [binomial_sum(counts.n, pair[0], 0, 0.0, tail=tail) for pair in counts.probabilities]
+    parts = [binomial_sum(counts.n, Fraction(pair[0]), 0, 0.0, tail=tail) for pair in counts.probabilities]
     return tuple(_opened(mixture(parts, row), counts.spread) for row in counts.weights)
 
 
@@ -139,7 +139,7 @@ def _whole(counts: ParameterCounts) -> tuple[MixedMasses, ...]:
     import numpy as np
 
     # Windows of single binomial laws: pointwise accurate inside, and what is outside is in `lost`.
-    parts = [binomial_sum(counts.n, pair[0], 0, 0.0, tail=_WHOLE) for pair in counts.probabilities]
+    parts = [binomial_sum(counts.n, Fraction(pair[0]), 0, 0.0, tail=_WHOLE) for pair in counts.probabilities]
     found = []
     for row in counts.weights:
         total = math.fsum(row)
@@ -158,7 +158,7 @@ def _whole(counts: ParameterCounts) -> tuple[MixedMasses, ...]:
 
 @lru_cache(maxsize=4)
 def _tails(counts: ParameterCounts) -> tuple[LogTails, ...]:
-    parts = [_state_tails(counts.n, pair[0]) for pair in counts.probabilities]
+    parts = [_state_tails(counts.n, Fraction(pair[0])) for pair in counts.probabilities]
     return tuple(_mixed_tails(counts, row, parts) for row in counts.weights)
 
 

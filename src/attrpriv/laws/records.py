@@ -9,6 +9,8 @@ r"""What one row adds to a counted statistic, and which counts of rows must look
 | pairs | (a, b) in that range at most `apart` apart |
 | P(value) | an interval [low, high] for each value; a number is an interval of width 0, a fraction where no float is it |
 
+A float stands for the decimal fraction that writes it (`exactly`): 0.9999999999999999 leaves 1e-16, its bits 1.1e-16.
+
 Rows are independent given their category. Theta is the box of all laws whose probabilities lie in the intervals (and sum to 1),
 the same `member` and the same `rest` for all rows. The number of events among n rows has values (0, 1).
 
@@ -31,6 +33,15 @@ Number = float | Fraction
 Interval01 = tuple[Number, Number]
 # How far probabilities written as decimal fractions may be from summing to one.
 SUM_SLACK = 1e-9
+
+
+def exactly(value: Number) -> Fraction:
+    """A number as the decimal fraction it is written as.
+
+    >>> exactly(0.1), 1 - exactly(0.9999999999999999)
+    (Fraction(1, 10), Fraction(1, 10000000000000000))
+    """
+    return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
 
 
 @dataclass(frozen=True)

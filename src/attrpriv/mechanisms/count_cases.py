@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-from attrpriv.assumptions.probabilities import Pair, exactly, kept
+from attrpriv.assumptions.probabilities import Pair, kept
 from attrpriv.calibration.count_cases import CountCases, case_loss_lower, least_case_scale
 from attrpriv.calibration.direct import Noise, direct_delta
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework.counted import case_runs
 from attrpriv.guarantee import CountCasesCheck, CountCasesEvidence
-from attrpriv.laws.records import Number
+from attrpriv.laws.records import Number, exactly
 from attrpriv.mechanisms.counted import Counted
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally_layout import members_of

@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import TypeVar
 
 from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.probabilities import Pair, exactly, mixed, weighted
+from attrpriv.assumptions.probabilities import Pair, mixed, weighted
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework import Problem, Secret
 from attrpriv.framework.counted import count_pairs, share_range
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.tally_layout import Layout, layout, members_of

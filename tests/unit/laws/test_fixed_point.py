@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.fixed_point import SHORT, fixed_binomial_sum, fixed_record_sum
+from attrpriv.laws.records import exactly
 
 
 def power(law: list[Fraction], n: int) -> list[Fraction]:
@@ -42,7 +43,7 @@ def shortfalls(found: tuple[int, ...], truth: list[Fraction], bits: int) -> list
 )
 @settings(max_examples=100, deadline=None)
 def test_binomial(a: int, b: int, p1: float, p0: float, bits: int) -> None:
-    laws = [[1 - Fraction(p), Fraction(p)] for p in (p1, p0)]
+    laws = [[1 - exactly(p), exactly(p)] for p in (p1, p0)]
     truth = times(power(laws[0], a), power(laws[1], b))
     assert all(0 <= short < SHORT for short in shortfalls(fixed_binomial_sum(a, p1, b, p0, bits), truth, bits))
 
@@ -58,8 +59,8 @@ def test_records(weights: list[list[int]], a: int, b: int) -> None:
     floats = [[w / sum(row) for w in row] for row in weights]
     laws = []
     for row in floats:
-        total = sum(map(Fraction, row), Fraction(0))
-        laws.append([Fraction(row[0]) / total, Fraction(row[1]) / total, Fraction(0), Fraction(row[2]) / total])
+        total = sum(map(exactly, row), Fraction(0))
+        laws.append([exactly(row[0]) / total, exactly(row[1]) / total, Fraction(0), exactly(row[2]) / total])
     truth = times(power(laws[0], a), power(laws[1], b))
     assert all(0 <= x < SHORT for x in shortfalls(fixed_record_sum(values, floats[0], a, floats[1], b, 90), truth, 90))
 
@@ -67,7 +68,7 @@ def test_records(weights: list[list[int]], a: int, b: int) -> None:
 def test_a_hundred_and_fifty_rows() -> None:
     found = fixed_binomial_sum(70, 0.4, 80, 0.6, 300)
     first, second = (
-        [math.comb(n, k) * Fraction(p) ** k * (1 - Fraction(p)) ** (n - k) for k in range(n + 1)]
+        [math.comb(n, k) * exactly(p) ** k * (1 - exactly(p)) ** (n - k) for k in range(n + 1)]
         for n, p in ((70, 0.4), (80, 0.6))
     )
     assert all(0 <= short < SHORT for short in shortfalls(found, times(first, second), 300))
@@ -81,9 +82,13 @@ def test_without_guard_digits_it_would_be_too_short() -> None:
     width = 40
     law = fixed_point.record_masses((0, 1), (0.6, 0.4), width)
     entries = fixed_point._power(law, 150, width)
-    truth = [math.comb(150, k) * (Fraction(0.4) ** k) * Fraction(0.6) ** (150 - k) for k in range(151)]
-    total = sum([Fraction(0.4), Fraction(0.6)], Fraction(0)) ** 150
-    assert max(mass / total * 2**width - entry for mass, entry in zip(truth, entries, strict=True)) > SHORT
+    truth = [math.comb(150, k) * Fraction(2, 5) ** k * Fraction(3, 5) ** (150 - k) for k in range(151)]
+    assert max(mass * 2**width - entry for mass, entry in zip(truth, entries, strict=True)) > SHORT
+
+
+def test_floats_are_the_decimals_that_write_them() -> None:
+    """By its bits 0.9999999999999999 would leave 1.1e-16."""
+    assert fixed_binomial_sum(1, 0.9999999999999999, 0, 0.5, 128)[0] == 2**128 // 10**16
 
 
 def test_fractions_are_taken_as_they_are() -> None:

@@ -12,13 +12,13 @@ from scipy.stats import binom
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.fixed_window import BITS, WindowLaw, window_binomial, window_law
-from attrpriv.laws.records import RecordLaws
+from attrpriv.laws.records import RecordLaws, exactly
 
 VISITS = RecordLaws((0, 1, 3), ((0.2, 0.2), (0.5, 0.5), (0.3, 0.3)), ((0.5, 0.5), (0.25, 0.25), (0.25, 0.25)))
 
 
 def exact_binomial(n: int, p: float | Fraction) -> list[Fraction]:
-    q = Fraction(p)
+    q = exactly(p)
     return [comb(n, k) * q**k * (1 - q) ** (n - k) for k in range(n + 1)]
 
 
@@ -36,7 +36,7 @@ def exact_law(records: RecordLaws, n: int, a: int) -> list[Fraction]:
     for row in (records.member,) * a + (records.rest,) * (n - a):
         one = [Fraction(0)] * (records.values[-1] + 1)
         for value, (p, _) in zip(records.values, row, strict=True):
-            one[value] = Fraction(p) / sum(Fraction(x) for x, _ in row)
+            one[value] = exactly(p) / sum(exactly(x) for x, _ in row)
         law = convolved(law, one)
     return law
 

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from attrpriv.errors import UsageError
 from attrpriv.laws import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace, mixture, record_sum
 from attrpriv.laws import lattice_law as module
+from attrpriv.laws.records import exactly
 
 Exact = dict[int, Fraction]
 
 
 def exact_binomial(n: int, p: float) -> Exact:
-    x = Fraction(p)
+    x = exactly(p)
     return {k: math.comb(n, k) * x**k * (1 - x) ** (n - k) for k in range(n + 1)}
 
 
