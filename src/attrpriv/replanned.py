@@ -25,6 +25,8 @@ from attrpriv.policy import Policy
 _RATIO = re.compile(r"[0-9]+/[0-9]+")
 # Two machines may differ in the last digits of a plan.
 _CLOSE = 1e-9
+# Probabilities: what they leave of 1 is compared too, for it is all that tells 0.9999999999 from 0.9999999994.
+_PROBABILITY = re.compile(r"\.(member|rest|probabilities)\[[0-9]+\]\[[01]\]$")
 # Sentences, which another version may put otherwise, and the digest of a plan whose last digits are its own.
 _WORDS = frozenset({"bound", "notes", "guarantee.statement", "guarantee.reference", "certificate.assumes"})
 # What programs find, and what follows from it. The certificate proves these weights against laws that are compared.
@@ -89,7 +91,9 @@ def _different(made: Any, told: Any, free: frozenset[str], searched: tuple[str, 
     elif isinstance(made, list) and isinstance(told, list) and len(made) == len(told):
         for k, (one, other) in enumerate(zip(made, told, strict=True)):
             yield from _different(one, other, free, searched, f"{place}[{k}]")
-    elif not _same(made, told, _NEAR if place.startswith(searched) else _CLOSE):
+    elif not _same(made, told, _NEAR if place.startswith(searched) else _CLOSE) or (
+        _PROBABILITY.search(place) and not _same(_complement(made), _complement(told))
+    ):
         yield f"{place}: must be {_shown(made)}, as the policy plans it. Got {_shown(told)}."
 
 
@@ -104,6 +108,11 @@ def _same(made: Any, told: Any, close: float = _CLOSE) -> bool:
 def _as_number(value: Any) -> Any:
     """A fraction such as 5/13 as the float nearest to it: 0.1.0 recorded two floats around it."""
     return float(Fraction(value)) if isinstance(value, str) and _RATIO.fullmatch(value) else value
+
+
+def _complement(value: Any) -> float:
+    exact = Fraction(value) if isinstance(value, str) else Fraction(repr(value))
+    return float(1 - exact)
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from attrpriv.accounting import chain
@@ -172,6 +173,35 @@ def test_a_policy_that_asks_for_more_is_not_what_was_proved(tmp_path: Path) -> N
 
     with pytest.raises(AttrprivError, match="entry 1: "):
         recheck("record", rewritten(entries, stated))
+
+
+@pytest.mark.parametrize("secret", [{"secret": "count(s = 'a')"}, {"parameter": "share(s = 'a')"}])
+def test_probabilities_next_to_one_are_those_of_the_policy(tmp_path: Path, secret: dict[str, str]) -> None:
+    """A billionth off they are the same law for all rows, and the exact answer is proved: a row loses log 6."""
+    policy = made(
+        "release",
+        delta=0.0,
+        epsilon=0.5,
+        protect=[{**secret, "between": [0, 1] if "parameter" in secret else [0, 3]}],
+        assume={"kind": "counts", "sensitive": "s", "given": {"v > 0": {"a": 0.9999999999, "b": 0.9999999994}}},
+    )
+    with session(tmp_path / "x.ledger", policy, pa.table({"s": ["a", "b", "a"], "v": [1, 1, 1]})) as opened:
+        opened.release("count(*) filter (where v > 0)", "optimal")
+        entries = opened.recorded()
+
+    def one_law(told: dict[str, Any]) -> None:
+        del told["details"]["bound"]  # as 0.1.0 wrote it
+        (found,) = evidence(told)
+        for law in ("member", "rest"):
+            found["records"][law][1] = [0.99999999965] * 2
+        if "weights" in found:
+            found["weights"] = [[2**62 * (f == o) for o in range(4)] for f in range(4)]
+        else:
+            found["sources"] = found["targets"] = [[2**126] * 4] * 4
+
+    assert recheck("record", rewritten(entries, lambda told: None)).planned_again == 1
+    with pytest.raises(AttrprivError, match=r"records\.member.* must be 0\.9999999999, as the policy plans it"):
+        recheck("record", rewritten(entries, one_law))
 
 
 def test_a_constant_tells_its_public_value_and_nothing_else(tmp_path: Path) -> None:
