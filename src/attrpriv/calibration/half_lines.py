@@ -161,7 +161,7 @@ class _Pair:
         if not bottom > 0:
             return math.inf
         surely = top <= self.grown * (1 - 8 * _UNIT) * bottom
-        found = math.log(top / bottom / self.grown)
+        found = math.log(top / bottom) - math.log(self.grown)  # one quotient of all three could be 0
         return min(found, 0.0) if surely else max(found, _UNIT)
 
     def crossing(self, low: int) -> int:

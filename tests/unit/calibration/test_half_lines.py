@@ -177,3 +177,9 @@ def test_what_is_refused() -> None:
         WholeNoise("laplace", 0.0)
     with pytest.raises(UsageError, match="no threshold"):
         least_place(lambda _: 0.0, 1e-6, 0, 1)
+
+
+def test_laws_that_are_hundreds_of_scales_apart() -> None:
+    """A thousand scales against epsilon 300: the ratio of masses, over e^300, is no float above 0."""
+    laws = binomial_sum(1000, 1.0, 0, 0.0), binomial_sum(0, 1.0, 1000, 0.0)
+    assert half_line_delta(*laws, WholeNoise("laplace", 1.0), 300.0) == pytest.approx(1.0)
