@@ -209,7 +209,7 @@ def test_a_plan_that_is_not_the_policy_s_is_found(name: str, monkeypatch: pytest
     assert recheck("record", honest).planned_again == len(honest)
     with pytest.raises(CertificateError, match=rf"^record: {one.says}"):
         recheck("record", forged)
-    monkeypatch.setattr(record, "require_asked_for", lambda *told: None)
+    monkeypatch.setattr(record, "require_asked_for", lambda *told, **more: None)
     recheck("record", forged)  # nothing else would find it
 
 
