@@ -13,7 +13,7 @@ from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError
-from attrpriv.framework.composition import OTHER
+from attrpriv.framework.composition import OTHER, cell_parts
 from attrpriv.named_values import require_listed
 from attrpriv.policy import Policy
 from attrpriv.queries.conditions import columns_of, parse_condition
@@ -66,7 +66,7 @@ def _named_categories(policy: Policy) -> Iterator[tuple[str, str, str]]:
         if composition is None or not isinstance(cells, Mapping):
             continue
         for cell in (cell for cell in cells if cell != OTHER):
-            parts = [part.strip() for part in cell.split("~")]
+            parts = cell_parts(composition, cell, policy.bins)
             yield from (("protect", column, part) for column, part in zip(composition.columns, parts, strict=False))
     for assumed in policy.assume:
         if isinstance(assumed, Counts | Groups):

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from attrpriv.assumptions import Chain, Counts, Groups
 from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.errors import PolicyError, QueryError
-from attrpriv.framework.composition import OTHER
+from attrpriv.framework.composition import OTHER, Composition, cell_parts
 from attrpriv.policy import Policy
 from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Value, Written, literal, parse_condition
 from attrpriv.queries.evaluate import Category, holds_for
@@ -80,7 +80,7 @@ def _conditions(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str,
         if secret.composition is not None and secret.composition.condition is not None:
             yield "protect", secret.composition.condition
         if secret.composition is not None and isinstance(secret.between, Mapping):
-            yield from (("protect", cell) for cell in _cells(secret.composition.columns, tuple(secret.between)))
+            yield from (("protect", cell) for cell in _cells(secret.composition, tuple(secret.between), policy))
     yield from (("sizes", parse_condition(text)) for text in policy.sizes)
     for member in policy.assume:
         if isinstance(member, Counts):
@@ -89,12 +89,12 @@ def _conditions(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str,
     yield from (("query", parse_condition(query.where)) for query in queries if query.where is not None)
 
 
-def _cells(columns: Sequence[str], names: Sequence[str]) -> Iterator[Condition]:
+def _cells(composition: Composition, names: Sequence[str], policy: Policy) -> Iterator[Condition]:
     """The values of a distribution's cells, one by one."""
     for name in names:
-        parts = [part.strip() for part in name.split("~")]
-        if name != OTHER and len(parts) == len(columns):
-            yield from (Written(column, part) for column, part in zip(columns, parts, strict=True))
+        parts = cell_parts(composition, name, policy.bins)
+        if name != OTHER and len(parts) == len(composition.columns):
+            yield from (Written(column, part) for column, part in zip(composition.columns, parts, strict=True))
 
 
 def named_values(condition: Condition) -> Iterator[tuple[str, Value]]:

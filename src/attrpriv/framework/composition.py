@@ -117,7 +117,7 @@ def _ranged_cells(
     if not isinstance(between, Mapping):
         raise QueryError(f"between: {composition.text} takes a range for each cell, as in {{F: [25%, 40%], M: [60%, 75%]}}.")
     cells = []
-    if len({_plain(name) for name in between}) != len(between):
+    if len({cell_parts(composition, name, bins) for name in between}) != len(between):
         raise QueryError(f"between: cells must not overlap. Got {', '.join(map(repr, between))}.")
     for name, ends in between.items():
         low, high = _counts("share", ends, n)
@@ -149,11 +149,27 @@ def _narrowed(cells: Sequence[Cell], n: int) -> tuple[Cell, ...]:
 
 def _cell_condition(composition: Composition, name: str, bins: Mapping[str, Sequence[float]]) -> Condition:
     """A cell's name is its values joined by `~`: a value as written, or one of a column's bins."""
-    parts = [part.strip() for part in name.split("~")]
+    parts = cell_parts(composition, name, bins)
     if len(parts) != len(composition.columns):
         raise QueryError(f"between: {composition.text} needs {len(composition.columns)} values in a cell. Got {name!r}.")
     tests = [_value_condition(column, part, bins) for column, part in zip(composition.columns, parts, strict=True)]
     return tests[0] if len(tests) == 1 else Join("and", tuple(tests))
+
+
+def cell_parts(composition: Composition, name: str, bins: Mapping[str, Sequence[float]]) -> tuple[str, ...]:
+    """The values that a cell's name joins. A space belongs to a value, as wherever rows are compared with text; a bin has none.
+
+    >>> cell_parts(parse_composition("distribution(sex, age)"), " Female~ [17, 38)", {"age": (17, 38)})
+    (' Female', '[17, 38)')
+    """
+    if " ~ " in name:
+        plain = "~".join(part.strip() for part in name.split("~"))
+        raise QueryError(
+            f"between: ~ must have no spaces around it, because they belong to the values. Got {name!r}. Write {plain!r}."
+        )
+    parts = name.split("~")
+    columns = composition.columns if len(parts) == len(composition.columns) else ("",) * len(parts)
+    return tuple(part.strip() if column in bins else part for column, part in zip(columns, parts, strict=True))
 
 
 def _value_condition(column: str, value: str, bins: Mapping[str, Sequence[float]]) -> Condition:
@@ -184,17 +200,14 @@ def _require_crossed(composition: Composition, given: tuple[str, ...], bins: Map
     names = [name for name in given if name != OTHER]
     if not names:
         raise QueryError(f"between: {composition.text} needs a range for each cell. Got none.")
-    values = [dict.fromkeys(name.split("~")[k].strip() for name in names) for k in range(len(composition.columns))]
+    named = [cell_parts(composition, name, bins) for name in names]
+    values = [dict.fromkeys(parts[k] for parts in named) for k in range(len(composition.columns))]
     for k, column in enumerate(composition.columns):
         if column in bins:
             values[k] = dict.fromkeys(bin_names(bins[column]))
-    lacking = [cell for cell in map("~".join, itertools.product(*values)) if cell not in {_plain(name) for name in names}]
+    lacking = ["~".join(parts) for parts in itertools.product(*values) if parts not in {*named}]
     if lacking and OTHER not in given:
         raise QueryError(f"between: every cell needs a range. Missing: {', '.join(lacking)}. Add them, or {OTHER}.")
-
-
-def _plain(name: str) -> str:
-    return "~".join(part.strip() for part in name.split("~"))
 
 
 def crossed_cells(compositions: Sequence[Composition]) -> list[str]:
