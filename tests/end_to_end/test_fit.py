@@ -283,6 +283,11 @@ def test_what_a_policy_must_name(school: Path) -> None:
     two = [{"secret": f"share({column} = 'F')", "between": [0.2, 0.4]} for column in ("gender", "city")]
     write_policy(school, policy("assume", protect=two))
     refused(fit(), "protect: must name a mean or a sum, or shares and counts of one column of categories. Got gender, city.")
+    mixed = [{"secret": "mean(income)", "between": [50_000, 60_000]}, two[0]]
+    write_policy(school, policy("assume", protect=mixed))
+    refused(
+        fit(), "protect: no assumption covers a mean or a sum together with a share or a count. Got mean(income) and share(gen"
+    )
     write_policy(school, policy("assume", protect=[{"secret": "share(weight = 3)", "between": [0.2, 0.4]}]))
     refused(fit(), "release: must name other columns than weight")
     write_policy(school, policy("delta"))

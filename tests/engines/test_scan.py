@@ -354,6 +354,12 @@ def test_columns_are_refused_by_the_schema_before_any_row_is_read(tmp_path: Path
         scan(source, [ColumnRead("Income")])
 
 
+def test_a_name_that_was_read_as_a_difference() -> None:
+    """avg(hours-per-week) is the average of hours minus per minus week."""
+    table = pa.table({"age": [1], **{f"c{k}": [k] for k in range(9)}, "hours-per-week": [2], "week": [1]})
+    assert str(failure(table, [ColumnRead("hours")])).endswith('Got hours. In double quotes there is: "hours-per-week".')
+
+
 def test_a_long_list_of_columns_is_cut() -> None:
     table = pa.table({f"c{k}": [k] for k in range(30)})
     assert str(failure(table, [ColumnRead("weight")])).endswith("It has: c0, c1, c2, c3, c4, c5, c6, c7, ....")

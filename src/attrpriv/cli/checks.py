@@ -11,6 +11,7 @@ from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, RefusedError, UsageError
 from attrpriv.framework.places import is_remote, is_url
 from attrpriv.mechanisms import Plan
+from attrpriv.mechanisms.accuracy import WARNED
 from attrpriv.mechanisms.advice import advice
 from attrpriv.mechanisms.weak import weak_lines
 from attrpriv.named_columns import require_columns
@@ -32,6 +33,7 @@ class Check:
     plan: Plan | None
     refusal: RefusedError | UsageError | None
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()  # those of the notes that must not be missed
 
     def to_json(self) -> dict[str, Any]:
         queries = [] if self.plan is None else self.plan.entries(chosen=True)
@@ -94,9 +96,9 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     policy = Policy.load(path)
     require_listed((), policy)
     if not queries and not policy.release:
-        return Check(
-            policy, None, None, ("no query is named: add release to the policy, or give a query.", *_of_promise(policy))
-        )
+        weak = _of_promise(policy)
+        told = ("no query is named: add release to the policy, or give a query.", *weak)
+        return Check(policy, None, None, told, tuple(line for line in weak if line.startswith(WARNED)))
     unseen = look_at_schema(policy, queries)
     with Session(policy=policy) as session:
         try:
@@ -107,7 +109,8 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
         held = session.ledger_note(queries, plan)
     if plan is None or ranked.refused is not None:
         return Check(policy, None, None if ranked.refused is None else ranked.refused.error(), ())
-    told = dict.fromkeys(map(advice, ranked.rankings))
+    advised = dict.fromkeys(line for line in map(advice, ranked.rankings) if line)
     spaces = padded(policy, parts_of(read_questions(queries, policy)))
-    extra = [*plan.warnings, *(line for line in (*told, held, spaces, unseen, missing_table(policy)) if line)]
-    return Check(policy, plan, None, (*plan.remarks, *extra))
+    warned = (*plan.warnings, *advised)
+    extra = [line for line in (held, spaces, unseen, missing_table(policy)) if line]
+    return Check(policy, plan, None, (*plan.remarks, *warned, *extra), warned)

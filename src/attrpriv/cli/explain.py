@@ -11,6 +11,7 @@ from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, Par
 from attrpriv.derived_plan import computed_line
 from attrpriv.errors import AttrprivError
 from attrpriv.framework import Secret
+from attrpriv.mechanisms.accuracy import WARNED
 from attrpriv.mechanisms.advice import advice
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.view import ViewPlan
@@ -39,6 +40,8 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
             sections["The view"] = _view(session)
         if queries or policy.release:
             sections["How it is answered"], sections["What to change"] = _answered(session, queries)
+            said = {line for line in sections["How it is answered"] if line.startswith(WARNED)}
+            sections["The view"] = tuple(line for line in sections.get("The view", ()) if line not in said)
     sections["Who could still learn what"] = _not_hidden(policy, bool(compositions))
     return Explanation({name: lines for name, lines in sections.items() if lines})
 

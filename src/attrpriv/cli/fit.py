@@ -113,7 +113,14 @@ def _linear_columns(policy: Policy) -> tuple[str, ...]:
             f"protect: {named[0]} is a parameter of the population, and one table of public records is one population. "
             "State how populations vary under assume."
         )
-    return tuple(dict.fromkeys(c for secret in policy.protect if secret.composition is None for c in secret.columns))
+    linear = [secret for secret in policy.protect if secret.composition is None]
+    shares = [secret for secret in policy.protect if secret.composition is not None]
+    if linear and shares:
+        raise PolicyError(
+            f"protect: no assumption covers a mean or a sum together with a share or a count. Got {linear[0].text} and "
+            f"{shares[0].text}. Cut the number into bins and protect one distribution of both columns, by a view."
+        )
+    return tuple(dict.fromkeys(c for secret in linear for c in secret.columns))
 
 
 def _category_column(policy: Policy) -> str:

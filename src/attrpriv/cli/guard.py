@@ -120,7 +120,8 @@ class Commands(TyperGroup):
 def _misuse(error: typer.TyperException) -> str:
     """What is wrong with the command line, and where its help is."""
     said, context = error.format_message().rstrip("."), getattr(error, "ctx", None)
-    return f"{said[0].lower()}{said[1:]}. See `{'attrpriv' if context is None else context.command_path} --help`."
+    end = "" if said.endswith("?") else "."
+    return f"{said[0].lower()}{said[1:]}{end} See `{'attrpriv' if context is None else context.command_path} --help`."
 
 
 def number(name: str) -> Callable[[str], float]:

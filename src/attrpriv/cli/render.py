@@ -42,6 +42,12 @@ if TYPE_CHECKING:
     from attrpriv.steps import Ranked
 
 
+_VIEW_BESIDE = "subsample: its error is from the statistic at a public composition, not from the table's own."
+_VIEW_FIRST = (
+    "So auto does not take it here: ask for it by name (--mechanism subsample), after which nothing is released with noise."
+)
+
+
 def complain(message: str, *, told: bool = False) -> None:
     """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it."""
     line = f"attrpriv: {printable(' '.join(message.split()))}"
@@ -110,7 +116,8 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
     if ranking.chosen is not None:
         _notes(shown, (*([] if ranking.order is None else [ranking.order]), *ranking.chosen.remarks))
         if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
-            _notes(shown, ("subsample: its error is from the statistic at a public composition, not from the table's own.",))
+            first = ranking.plans[0].view is not None
+            _notes(shown, (f"{_VIEW_BESIDE} {_VIEW_FIRST}" if first else _VIEW_BESIDE,))
         told = advice(ranking)
         warn(shown, (*ranking.chosen.warnings, *([] if told is None else [told])))
 
@@ -231,7 +238,8 @@ def show_check(found: Check) -> None:
         for query in plan.queries:
             kind, rmse, _ = _numbers(plan, query)
             shown.print(f"answer {escape(query.text)} by {plan.mechanism}, {kind}, expected error {rmse}")
-    _notes(shown, found.notes)
+    _notes(shown, tuple(note for note in found.notes if note not in found.warnings))
+    warn(shown, found.warnings)
     if found.refusal is None:
         shown.print(
             "[green]ok[/green] the policy is complete and consistent" + ("." if found.plan is None else ", and provable.")

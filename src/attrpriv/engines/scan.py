@@ -26,6 +26,7 @@ from __future__ import annotations
 import difflib
 import math
 import operator
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,7 @@ from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, quietly, sh
 from attrpriv.engines.tally import Tallied, TallyRead, prepared, tallied, tally_aggregates, unknown_category
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Condition, columns_of
+from attrpriv.queries.query import quoted
 
 ENGINE_FAILED = (
     "data: the engine could not read the table. Columns read: {columns}. Check that the file is complete and that each "
@@ -131,7 +133,11 @@ def check_columns(source: Source, columns: Sequence[str]) -> None:
 
 
 def closest(columns: Iterable[str], column: str) -> str:
-    """The names that come closest; a difference in case alone is the commonest slip."""
+    """The names that come closest. A difference in case is the commonest slip; a dash makes a name a difference of two."""
+    columns = tuple(columns)
+    dashed = [name for name in columns if not name.isidentifier() and name.isprintable() and column in re.split(r"\W+", name)]
+    if dashed and column.isidentifier():
+        return f"In double quotes there {'is' if len(dashed) == 1 else 'are'}: {', '.join(map(quoted, dashed[:3]))}."
     by_lower = {name.lower(): name for name in columns}
     close = [by_lower[lower] for lower in difflib.get_close_matches(column.lower(), by_lower, n=3)]
     names = close or list(by_lower.values())[:8]

@@ -32,6 +32,9 @@ def count_pairs(secret: Secret, n: int) -> CountPairs:
         apart = min(apart, math.ceil(reach))
     if low > high:
         raise QueryError(f"{secret.text}: its range holds no whole count of {n} rows; widen it.")
+    if scale != 1 and secret.ends is not None and not 0 <= secret.ends[0] <= secret.ends[1] <= 1:
+        ends = " to ".join(f"{end:g}" for end in secret.ends)
+        raise QueryError(f"{secret.text}: shares must be from 0 to 1, as in 25% or 0.25. Got {ends}.")
     if not 0 <= low <= high <= n:
         raise QueryError(f"{secret.text}: counts must be from 0 to the number of rows, {n}. Got {low} to {high}.")
     if low == high:

@@ -108,7 +108,8 @@ def constant_plan(problem: Problem, whole: Tally, laws: Sequence[ExpectedCount],
     error = largest_error([law.error(centre) for law in laws])
     exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     errors = tuple(exact if q.whole_table else error.scaled(tally.unit_of(q, problem.n)) for q in problem.queries)
-    return _plan(problem, "constant", tally, certificate, errors, notes=("a yardstick: auto never chooses it.", *notes))
+    kind = () if all(query.whole_table for query in problem.queries) else ("a yardstick: auto never chooses it.",)
+    return _plan(problem, "constant", tally, certificate, errors, notes=(*kind, *notes))
 
 
 def _laws(found: Counted, counts: Counts, index: int) -> list[ExpectedCount]:

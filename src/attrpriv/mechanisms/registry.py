@@ -44,7 +44,7 @@ from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.row_shape import require_normal_rows, with_warning
+from attrpriv.mechanisms.row_shape import require_normal_rows, with_warning, within_reach
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 from attrpriv.mechanisms.weak import require_open, weak_lines
 from attrpriv.queries.query import Query
@@ -213,7 +213,12 @@ def known_mechanism(mechanism: str) -> str:
 
 def _require_unasked(name: str, problem: Problem) -> None:
     """What is only done when asked for by name: to rest on rows that are not normal, and programs or searches of minutes."""
-    require_normal_rows(name, problem)
+    try:
+        require_normal_rows(name, problem)
+    except Refusal:
+        if not within_reach(name, problem):
+            _planned(name, problem)  # a reason that holds by name too comes first: nobody is sent to a second refusal
+        raise
     if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):
         raise Refusal(f"auto tries it for up to {parameter_plans.AUTO_ROWS} rows; ask for it by name.")
     if name == "transport" and gaussian_transport.takes_long(problem):

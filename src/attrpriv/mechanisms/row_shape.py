@@ -18,6 +18,7 @@ from attrpriv.assumptions.shape import faults, shortened
 from attrpriv.framework import Problem
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.queries.intervals import NON_LINEAR
 
 _ON_EXACT_LAWS = frozenset({"transport", "calibrated_weights"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp", "constant"})
@@ -41,6 +42,16 @@ def require_normal_rows(name: str, problem: Problem) -> None:
             f"rests on normal rows, which the public records do not show: {shortened(told)}. auto does not take it; ask for it "
             "by name to do so all the same."
         )
+
+
+def within_reach(name: str, problem: Problem) -> bool:
+    """Whether the assumption is of a kind for this mechanism, and describes all that is asked."""
+    kinds = Gaussian if name == "calibrated_weights" else Gaussian | Groups
+    asked = [query for query in problem.queries if not query.whole_table]
+    averages = all(query.columns and query.kind not in NON_LINEAR for query in asked)
+    return averages and all(
+        isinstance(member, kinds) and all(column in member.columns for column in problem.columns) for member in problem.theta
+    )
 
 
 def _equalises_only(problem: Problem) -> bool:

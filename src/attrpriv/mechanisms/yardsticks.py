@@ -99,7 +99,8 @@ def plan_constant(problem: Problem) -> Plan:
     certificate = Certificate(
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )
-    return _assemble(problem, "constant", tuple(columns), certificate, notes=("a yardstick: auto never chooses it.",))
+    notes = ("a yardstick: auto never chooses it.",) if columns else ()  # the number of rows is public, and auto answers it
+    return _assemble(problem, "constant", tuple(columns), certificate, notes=notes)
 
 
 def _stated(problem: Problem, member: Assumption) -> list[Gaussian]:

@@ -196,7 +196,23 @@ def _comparison(node: exp.Expression) -> Compare:
     left, right = node.this, node.expression
     if isinstance(left, exp.Column):
         return Compare(_column(left), found[0], _value(right))
-    return Compare(_column(right), found[1], _value(left))
+    if isinstance(right, exp.Column):
+        return Compare(_column(right), found[1], _value(left))
+    meant = _dashed(left) or _dashed(right)
+    hint = f" A name that is no plain word goes in double quotes: {quoted(meant)}." if meant else ""
+    raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.{hint}")
+
+
+def _dashed(node: exp.Expression) -> str | None:
+    """The name that was meant by a text, or by words with a dash between them, where a column should be."""
+    from sqlglot import expressions as exp
+
+    if isinstance(node, exp.Literal) and node.is_string:
+        return str(node.this)
+    if isinstance(node, exp.Sub):
+        parts = [_dashed(node.this), _dashed(node.expression)]
+        return None if None in parts else "-".join(part for part in parts if part is not None)
+    return str(node.name) if isinstance(node, exp.Column) else None
 
 
 def _column(node: exp.Expression) -> str:
@@ -217,7 +233,8 @@ def _value(node: exp.Expression) -> Value:
         return bool(node.this)
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else _number(node)
-    raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.")
+    hint = f" A text goes in single quotes: {literal(str(node.name))}." if isinstance(node, exp.Column) else ""
+    raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.{hint}")
 
 
 def as_sql(node: exp.Expression) -> str:

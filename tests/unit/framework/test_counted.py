@@ -116,7 +116,7 @@ def test_the_counts_of_a_case() -> None:
         (SHARE, {"between": (0.45, 0.59)}, 10, "holds a single count of 10 rows, 5; there is nothing to hide"),
         (COUNT, {"between": (5, 11)}, 10, "counts must be from 0 to the number of rows, 10. Got 5 to 11"),
         (COUNT, {"between": (-1, 4)}, 10, "counts must be from 0 to the number of rows, 10. Got -1 to 4"),
-        (SHARE, {"between": (0.5, 1.5)}, 10, "Got 5 to 15"),
+        (SHARE, {"between": (0.5, 1.5)}, 10, "shares must be from 0 to 1, as in 25% or 0.25. Got 0.5 to 1.5."),
         (COUNT, {"cases": ("> 12", "< 3")}, 10, "each case must hold a possible count of 10 rows"),
     ],
 )

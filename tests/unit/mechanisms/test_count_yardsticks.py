@@ -11,6 +11,7 @@ from attrpriv.framework import Secret
 from attrpriv.mechanisms import plan, rank
 from attrpriv.mechanisms.count_yardsticks import is_tally
 from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
 from tests.unit.mechanisms.counts import column, problem, smokers
 
 PRIOR = {"yes": 0.25}
@@ -66,6 +67,15 @@ def test_the_constant_is_what_the_assumption_expects() -> None:
     assert made.tallied((4,), (0, 4)) == ((2,),)
     assert made.tallied((0,), (0, 4)) == ((2,),)
     assert "a yardstick: auto never chooses it." in made.notes
+
+
+def test_the_number_of_rows_is_no_yardstick() -> None:
+    """It is public, and auto does answer it so."""
+    asked = problem(smokers(prior=PRIOR)).model_copy(update={"queries": parse_queries("count(*)")})
+    made = plan(asked)
+    assert made.mechanism == "constant"
+    assert made.error.rmse == 0
+    assert not any("yardstick" in note for note in made.notes)
 
 
 def test_the_constant_of_a_sum() -> None:

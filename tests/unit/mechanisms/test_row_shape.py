@@ -9,7 +9,7 @@ import pytest
 import attrpriv as ap
 from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.assumptions.shape import ShapeFinding
-from attrpriv.errors import RefusedError
+from attrpriv.errors import RefusedError, UsageError
 from attrpriv.framework import Problem
 from attrpriv.mechanisms import plan
 from attrpriv.mechanisms.registry import rank
@@ -28,7 +28,7 @@ def found(pair: str = "good", column: str = "good", **more: Any) -> tuple[ShapeF
     )
 
 
-def problem(shape: tuple[ShapeFinding, ...] | None) -> Problem:
+def problem(shape: tuple[ShapeFinding, ...] | None, query: str = "avg(weight)") -> Problem:
     assumed = ap.Gaussian(
         mean={"weight": 150, "income": 60_000},
         sd={"weight": 25, "income": 30_000},
@@ -38,7 +38,7 @@ def problem(shape: tuple[ShapeFinding, ...] | None) -> Problem:
     )
     secret = ap.Secret("mean(income)", between=(57_000, 63_000))
     return ap.Policy(epsilon=1.0, delta=1e-6, protect=[secret], assume=assumed).problem(
-        parse_queries("avg(weight)"), 10_000, {"weight": "integer", "income": "integer"}
+        parse_queries(query), 10_000, {"weight": "integer", "income": "integer"}
     )
 
 
@@ -67,6 +67,17 @@ def test_auto_keeps_off_where_the_records_are_not_normal(shape: tuple[ShapeFindi
         assert ranking.refused[name].reason.startswith("rests on normal rows, which the public records do not show: weight")
         assert ranking.refused[name].reason.endswith("auto does not take it; ask for it by name to do so all the same.")
     assert plan(problem(shape)).mechanism == "gaussian"
+
+
+@pytest.mark.parametrize("query", ["median(weight)", "avg(height)", "count(*) filter (where height > 6)"])
+def test_who_would_be_refused_by_name_too_is_told_why(query: str) -> None:
+    asked = problem(found(pair="bad: curved", column="bad: heavy tails"), query)
+    ranking = rank(asked)
+    for name in ON_EXACT_LAWS:
+        assert "ask for it by name" not in ranking.refused[name].reason
+        with pytest.raises((RefusedError, UsageError)) as caught:
+            plan(asked, name)
+        assert str(caught.value) == f"{name}: {ranking.refused[name].reason}"
 
 
 @pytest.mark.parametrize("name", [*ON_EXACT_LAWS, "gaussian"])
@@ -127,6 +138,10 @@ def test_the_equalised_form_is_not_taken_where_rows_are_not_normal() -> None:
     old = plan(groups(None), "gaussian")
     assert old.columns[0].parameters["form"] == "equalised"
     assert "shape: not examined" in " | ".join(old.certificate.assumes)
+
+
+def test_weights_are_not_for_groups_by_name_either() -> None:
+    assert rank(groups("bad: heavy tails")).refused["calibrated_weights"].reason.startswith("needs a gaussian assumption")
 
 
 def test_several_averages_with_groups_have_no_other_form() -> None:

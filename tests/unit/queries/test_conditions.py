@@ -118,6 +118,23 @@ def test_what_is_refused(text: str) -> None:
         parse_condition(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("sex = Female", "A text goes in single quotes: 'Female'."),
+        ('sex = " Female"', "A text goes in single quotes: ' Female'."),
+        ("hours-per-week > 40", 'A name that is no plain word goes in double quotes: "hours-per-week".'),
+        ("40 < hours-per-week", 'A name that is no plain word goes in double quotes: "hours-per-week".'),
+        ("'hours-per-week' > 40", 'A name that is no plain word goes in double quotes: "hours-per-week".'),
+        ("hours - 1 > 40", "Got 'hours - 1 > 40'."),
+    ],
+)
+def test_quotes_that_were_meant(text: str, hint: str) -> None:
+    with pytest.raises(QueryError, match="must compare a column with a constant") as caught:
+        parse_condition(text)
+    assert str(caught.value).endswith(hint)
+
+
 @given(st.from_regex(r"[0-9]{1,30}(\.[0-9]{0,30})?(e-?[0-9]{1,2})?", fullmatch=True, alphabet="0123456789.e-"))
 def test_a_constant_is_the_number_that_is_written(text: str) -> None:
     for written, wanted in ((text, Fraction(text)), (f"-{text}", -Fraction(text))):

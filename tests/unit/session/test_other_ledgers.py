@@ -69,7 +69,7 @@ def test_it_is_seen_wherever_notes_are(tmp_path: Path, monkeypatch: pytest.Monke
     school(tmp_path, ledger="second.ledger")
     line = "another ledger: students.ledger holds releases of this table too."
     for command in ("plan", "check"):
-        assert line in Said(command, "students.yaml").out
+        assert f"warning {line}" in Said(command, "students.yaml").out
     assert line in " ".join(Said("plan", "students.yaml", "--json").json[0]["notes"])
     assert line in " ".join(Said("check", "students.yaml", "--json").json["notes"])
     told = Said("release", "students.yaml", "--json").json
