@@ -492,7 +492,7 @@ def test_an_average_of_no_row(tmp_path: Path) -> None:
         ),
         ({"protect": [{"secret": "mean(x)", "within": 1}]}, 3, "a view hides how rows fall into categories, not mean(x)"),
         ({"protect": [{"secret": "share(sex = 'F')", "between": [0, 1]}]}, 3, "the range keeps no row of any cell"),
-        ({"protect": [{"secret": "distribution(sex)", "between": {"F ~ x": [0.2, 0.4], "M": [0.6, 0.8]}}]}, 2, "no spaces around"),
+        ({"protect": [{"secret": "distribution(sex)", "between": {"F ~ x": [0.2, 0.4], "M": [0.6, 0.8]}}]}, 2, "no spaces"),
         ({"protect": [{"secret": "distribution(sex, city)", "between": {"F~a": [0.2, 0.4], "M~b": [0.6, 0.8]}}]}, 2, "F~b"),
         ({"protect": [{"secret": "share(sex = 'F')", "between": [0.1, 0.2]}]}, 2, OUT_OF_RANGE),
         ({"protect": [{"secret": "share(sex = 'F')", "between": [0.5, 0.6]}]}, 2, OUT_OF_RANGE),

@@ -45,10 +45,15 @@ def require_normal_rows(name: str, problem: Problem) -> None:
 
 
 def within_reach(name: str, problem: Problem) -> bool:
-    """Whether the assumption is of a kind for this mechanism, and describes all that is asked."""
+    """Whether the assumption is of a kind for this mechanism, describes all that is asked, and there is no more to it.
+
+    Where it is not, planning tells what is lacking, or finds that nothing is.
+    """
+    if not problem.delta or any(isinstance(secret.secret, tuple) for secret in problem.secrets):
+        return False
     kinds = Gaussian if name == "calibrated_weights" else Gaussian | Groups
     asked = [query for query in problem.queries if not query.whole_table]
-    averages = all(query.columns and query.kind not in NON_LINEAR for query in asked)
+    averages = all(query.columns and query.group_by is None and query.kind not in NON_LINEAR for query in asked)
     return averages and all(
         isinstance(member, kinds) and all(column in member.columns for column in problem.columns) for member in problem.theta
     )

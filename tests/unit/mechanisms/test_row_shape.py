@@ -140,6 +140,14 @@ def test_the_equalised_form_is_not_taken_where_rows_are_not_normal() -> None:
     assert "shape: not examined" in " | ".join(old.certificate.assumes)
 
 
+def test_jointly_hidden_means_have_a_reason_of_their_own() -> None:
+    hidden = ap.Secret(["mean(income)", "mean(weight)"], between={"mean(income)": (57_000, 63_000), "mean(weight)": (149, 151)})
+    asked = problem(found(pair="bad: curved")).model_copy(update={"secrets": (hidden,)})
+    with pytest.raises(RefusedError) as caught:
+        plan(asked, "transport")
+    assert str(caught.value) == f"transport: {rank(asked).refused['transport'].reason}"
+
+
 def test_weights_are_not_for_groups_by_name_either() -> None:
     assert rank(groups("bad: heavy tails")).refused["calibrated_weights"].reason.startswith("needs a gaussian assumption")
 
