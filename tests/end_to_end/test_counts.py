@@ -291,7 +291,8 @@ def test_what_cannot_be_proved_is_refused_with_another_code(here: Path) -> None:
 
 UNKNOWN = (
     "data: every row must have a category, and a value, that the assumption knows. Columns read: {}. Got a row that has not. "
-    "Name the value in the assumption, a public value under `missing`, or a category `other` for all rows of no other."
+    "Name the value in the assumption as the table writes it, spaces included; or a public value under `missing`; or "
+    "under `other` the category that all others count as."
 )
 STRANGE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "an unknown category": (policy(), {"smoker": ["PLANTED"] + ["no"] * 11}, "stay, smoker"),

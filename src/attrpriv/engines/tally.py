@@ -23,7 +23,8 @@ from attrpriv.queries.conditions import Condition, columns_of, joined
 
 UNKNOWN_CATEGORY = (
     "data: every row must have a category, and a value, that the assumption knows. Columns read: {columns}. Got a row that has "
-    "not. Name the value in the assumption, a public value under `missing`, or a category `other` for all rows of no other."
+    "not. Name the value in the assumption as the table writes it, spaces included; or a public value under `missing`; or "
+    "under `other` the category that all others count as."
 )
 
 

@@ -48,7 +48,8 @@ __all__ = ["Cells", "Drawn", "draw", "nan_is_missing", "require_same_table", "vi
 
 OUT_OF_RANGE = (
     "data: the composition of the table must lie in the range that the policy states. Got one that does not. This is outside "
-    "the guarantee: correct the policy, or treat this message as an answer about the table."
+    "the guarantee: correct the policy (values as the table writes them, spaces included), or treat this message as an answer "
+    "about the table."
 )
 NO_CELL = (
     "data: every row must be in a cell that the policy names. Got one that is not. "
