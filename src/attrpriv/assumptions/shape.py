@@ -35,7 +35,7 @@ from attrpriv.framework.row_shape import ColumnShape, GroupShape, PairShape, Row
 NOT_EXAMINED = "not examined"
 TOO_FEW = "too few rows"
 LIMITS: Mapping[str, float] = {"skewness": 0.25, "kurtosis": 0.5, "curvature": 0.1, "spread": 0.1}
-_SURE = 5.0
+_SURE, _LIKELY = 5.0, 3.0
 # How far from 0 each number of n normal rows may be; a kurtosis is itself skewed, by sqrt(216/n).
 _REACH: Mapping[str, Callable[[int], float]] = {
     "skewness": lambda n: _SURE * math.sqrt(6 / n),
@@ -132,6 +132,11 @@ def verdict(numbers: Mapping[str, float], rows: int) -> str:
 def _fault(name: str, value: float) -> str:
     tails = "light tails" if value < 0 else "heavy tails"
     return {"skewness": "skewed", "kurtosis": tails, "curvature": "curved", "spread": "unequal spread"}[name]
+
+
+def possible(finding: ShapeFinding, rows: int) -> dict[str, float]:
+    """How large each number may really be, as far as so many rows tell: as found, and 3 standard errors of normal rows more."""
+    return {name: abs(value) + _LIKELY / _SURE * _REACH[name](rows) for name, value in finding.numbers.items()}
 
 
 def faults(findings: Iterable[ShapeFinding], released: Sequence[str], hidden: Sequence[str]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from attrpriv.mechanisms.parameter_counts import is_parameter_count
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
 from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.row_shape import require_normal_rows, with_warning, within_reach
+from attrpriv.mechanisms.row_shape import require_near, require_normal_rows, with_warning, within_reach
 from attrpriv.mechanisms.view import ViewPlan, plan_view
 from attrpriv.mechanisms.weak import require_open, weak_lines
 from attrpriv.queries.query import Query
@@ -170,7 +170,10 @@ def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ran
         try:
             if name != wanted:
                 _require_unasked(name, problem)
-            plans.append(_planned(name, problem))
+            made = _planned(name, problem)
+            if name != wanted:
+                require_near(made, problem)
+            plans.append(made)
         except Refusal as refusal:
             reasons[name] = refusal
     found = Ranking(problem, (), reasons, by, wanted)
@@ -231,7 +234,9 @@ def _plan_or_none(name: str, problem: Problem) -> Plan | None:
     """Without what must be asked for by name."""
     try:
         _require_unasked(name, problem)
-        return _planned(name, problem)
+        made = _planned(name, problem)
+        require_near(made, problem)
+        return made
     except Refusal:
         return None
 

@@ -23,7 +23,7 @@ def found(pair: str = "good", column: str = "good", **more: Any) -> tuple[ShapeF
     return (
         ShapeFinding(of="weight", skewness=0.0, kurtosis=0.0, verdict=column),
         ShapeFinding(of="income", skewness=0.0, kurtosis=0.0, verdict="good"),
-        ShapeFinding(of="weight", on="income", curvature=0.3, spread=0.0, verdict=pair),
+        ShapeFinding(of="weight", on="income", curvature=0.0 if pair == "good" else 0.3, spread=0.0, verdict=pair),
         *(ShapeFinding(of=name, verdict=told) for name, told in more.items()),
     )
 
@@ -100,6 +100,109 @@ def test_by_name_a_plan_warns_and_names_the_reason(name: str) -> None:
 def test_what_uses_no_assumption_does_not_warn() -> None:
     ranking = rank(problem(found(pair="bad: curved")))
     assert [one.mechanism for one in ranking.plans if not any(note.startswith("shape:") for note in one.notes)] == ["constant"]
+
+
+# ------------------------------------------------------------------------------------- good verdicts, and a wide range
+
+
+def ranged(
+    between: tuple[float, float] | None,
+    *,
+    n: int = 1000,
+    curvature: float = 0.0,
+    spread: float = 0.0,
+    rows: int = 20_000,
+    rho: float = 0.3,
+    **more: Any,
+) -> Problem:
+    """In standard deviations; the verdict is good."""
+    shape = (*found()[:2], ShapeFinding(of="weight", on="income", curvature=curvature, spread=spread, verdict="good"))
+    assumed = ap.Gaussian(
+        mean={"weight": 0, "income": 0},
+        sd={"weight": 1, "income": 1},
+        correlation={("weight", "income"): rho},
+        tolerance={"mean": 0.04, "sd": 0.03, "slope": 0.12},
+        fitted=FittedRecord(**{**FITTED, "rows": rows}, shape=shape),
+    )
+    secret = ap.Secret("mean(income)", between=between, within=more.pop("within", None))
+    policy = ap.Policy(epsilon=1.0, delta=1e-6, protect=[secret], assume=assumed, **more)
+    return policy.problem(parse_queries("avg(weight)"), n, {"weight": "float", "income": "float"})
+
+
+def warned(asked: Problem, name: str) -> bool:
+    return any(line.startswith("shape: ") for line in plan(asked, name).warnings)
+
+
+def test_a_narrow_range_of_flat_rows_is_not_charged() -> None:
+    for asked in (ranged((-0.1, 0.1)), ranged((-0.1, 0.1), n=10_000)):
+        assert rank(asked).plans[0].mechanism == "calibrated_weights"
+        assert not any(warned(asked, name) for name in (*ON_EXACT_LAWS, "gaussian"))
+    assert not warned(ranged((-0.5, 0.5), within=0.01), "gaussian")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ranged((-0.2, 0.2), n=100_000, curvature=0.09),  # epsilon is really 2.8
+        ranged((-1.0, 1.0), n=100_000, curvature=0.04),  # 40
+        ranged((-0.2, 0.2), n=100_000),  # a curvature of 0.03 is not seen in 20,000 rows
+        ranged((-0.2, 0.2), n=100_000, rows=10**6, spread=0.06),  # a cubic regression (0.3) has no curvature: 2.3
+        ranged((-0.5, 0.5), curvature=0.02, rows=5000),
+        ranged((-0.5, 0.5), curvature=0.09),
+        ranged((-1.0, 1.0), spread=0.09, rows=10**6),
+    ],
+)
+def test_what_passes_for_normal_is_charged_by_range_and_rows(asked: Problem) -> None:
+    chosen = rank(asked)
+    assert chosen.refused["calibrated_weights"].reason.startswith(
+        "rests on normal rows, which the public records do not show for this range: weight on income: "
+    )
+    made = chosen.chosen
+    assert made is not None
+    assert made.mechanism in ("gaussian", "transport")
+    assert warned(asked, "calibrated_weights")
+
+
+def test_noise_hides_what_a_small_curvature_moves() -> None:
+    """Of the size of the whole effect, it does; where there is no slope, there is none."""
+    assert not warned(ranged((-1.0, 1.0), n=100_000, curvature=0.09), "gaussian")
+    assert warned(ranged((-1.0, 1.0), n=100_000, curvature=0.09, rho=0.001), "gaussian")
+    assert not warned(ranged((-0.2, 0.2), n=100_000), "transport")
+    assert warned(ranged((-0.2, 0.2), n=100_000, curvature=0.09), "transport")
+
+
+def test_known_rows_and_secrets_without_a_range_are_charged_too() -> None:
+    """Whoever knows most rows knows how far the others are moved. Without a range, what is likely is looked at."""
+    few: dict[str, Any] = {"curvature": 0.05, "rows": 10**6, "rho": 0.001}
+    assert not warned(ranged((-0.1, 0.1), **few), "gaussian")
+    assert warned(ranged((-0.1, 0.1), **few, known_rows=0.9), "gaussian")
+    assert not warned(ranged(None, within=0.01, **few), "gaussian")
+    assert warned(ranged(None, within=0.5, **few), "gaussian")
+
+
+def test_columns_that_are_nearly_one_show_more_together() -> None:
+    """Their difference hardly varies, and what is small in each may be large in it."""
+    names = ("weight", "height")
+    shape = (
+        *(ShapeFinding(of=name, skewness=0.0, kurtosis=0.0, verdict="good") for name in (*names, "income")),
+        *(ShapeFinding(of=name, on="income", curvature=0.01, spread=0.0, verdict="good") for name in names),
+    )
+
+    def asked(between: float) -> Problem:
+        assumed = ap.Gaussian(
+            mean=dict.fromkeys((*names, "income"), 0),
+            sd=dict.fromkeys((*names, "income"), 1),
+            correlation={"weight~income": 0.001, "height~income": 0.001, "weight~height": between},
+            tolerance={"mean": 0.01, "slope": 0.0},
+            fitted=FittedRecord(**{**FITTED, "rows": 10**6}, shape=shape),
+        )
+        secret = ap.Secret("mean(income)", between=(-0.1, 0.1))
+        policy = ap.Policy(epsilon=1.0, delta=1e-6, protect=[secret], assume=assumed)
+        queries = [query for name in names for query in parse_queries(f"avg({name})")]
+        return policy.problem(queries, 1000, dict.fromkeys((*names, "income"), "float"))
+
+    assert not warned(asked(0.3), "gaussian")
+    assert warned(asked(0.99), "gaussian")
 
 
 # ---------------------------------------------------------------------------------------------------------------- groups
