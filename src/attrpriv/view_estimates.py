@@ -30,6 +30,7 @@ from attrpriv.errors import DataError
 from attrpriv.mechanisms.accuracy import Spread
 from attrpriv.mechanisms.subsample import standard_error
 from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.queries.query import Query
 from attrpriv.release import Value
 
@@ -162,7 +163,7 @@ def _quantiles(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, 
     whole = [weighted_hits(weights, counts) for counts in hits]
     level = query.level or 0.5
     # Weights are floats, and their sums round: what is reached up to that is reached.
-    found = view_quantiles(view, query, weights, [[level * weight * (1 - 1e-12)] for weight in whole])
+    found = view_quantiles(view, query, weights, [[level * weight * COMPUTED_DOWN] for weight in whole])
     below = view_sums(view, query, [None if one is None else AtMost(one[0]) for one in found]).groups.values()
     errors = [
         _error(plan, cells, shares, level) / weight if weight else 0.0 for cells, weight in zip(below, whole, strict=True)

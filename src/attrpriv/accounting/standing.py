@@ -27,11 +27,9 @@ from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
 from attrpriv.errors import CertificateError, PolicyError, RefusedError
 from attrpriv.guarantee import Certificate
+from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.policy.change import require_tighter
 from attrpriv.policy.models import Policy, digest_of
-
-# Row-level epsilons are added in floats.
-_ROUNDED = 1 + 1e-9
 
 
 class StaleError(RefusedError):
@@ -204,7 +202,7 @@ class Candidate:
             )
         rows = _rows_of(certificate)
         single = (policy or {}).get("individuals", "none")
-        kept = certificate.individuals is not None and after.individuals + rows <= _epsilon(single) * _ROUNDED
+        kept = certificate.individuals is not None and after.individuals + rows <= _epsilon(single) * SOLVED_UP
         if single != "none" and not kept:
             raise RefusedError(f"{name}: individuals: single persons were promised more than is left for this release.")
         return replace(after, joint=len(history) + 1, individuals=after.individuals + rows)

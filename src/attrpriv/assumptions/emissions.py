@@ -17,10 +17,10 @@ from attrpriv.assumptions.parameter_network import Emission, ParameterNetwork
 from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.framework.inference import joint_law
+from attrpriv.numerics.rounding import UNIT
 from attrpriv.queries.conditions import Condition
 from attrpriv.queries.evaluate import Category, holds_for
 
-_UNIT = 2.0**-53
 # Inference counts its own roundings; this is how finely a stated network is taken at its word.
 _LEAST_ERROR = 1e-12
 
@@ -51,7 +51,7 @@ def conditional_states(member: ParameterNetwork, column: str, secret: str) -> Co
     rows = tuple(tuple(float(p) for p in table[k] / sums[k]) for k in possible)
     states = member.network.nodes[secret].states
     # A row and its sum are each off by the joint law's error, and the quotient by some roundings.
-    error = max(_LEAST_ERROR, 2.1 * joint.error + (2 * table.shape[1] + 8) * _UNIT)
+    error = max(_LEAST_ERROR, 2.1 * joint.error + (2 * table.shape[1] + 8) * UNIT)
     total = float(sums[possible].sum())
     return ConditionalStates(tuple(states[k] for k in possible), tuple(float(sums[k]) / total for k in possible), rows, error)
 

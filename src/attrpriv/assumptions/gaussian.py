@@ -28,6 +28,7 @@ from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigen
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.framework.requirements import shown
+from attrpriv.numerics.rounding import PSD_SLACK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
     from attrpriv.assumptions.fit import PublicTable
 
-# An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
-_PSD_SLACK = 1e-9
 _SHOWN = 50
 
 
@@ -195,8 +194,8 @@ class Gaussian(Assumption):
 
     def _require_semidefinite(self, parts: Sequence[tuple[str, ...]]) -> None:
         known = self._pairs.known
-        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, known(columns)), _PSD_SLACK)
-        if not smallest >= -_PSD_SLACK:
+        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, known(columns)), PSD_SLACK)
+        if not smallest >= -PSD_SLACK:
             raise ValueError(
                 "correlations: the matrix must be positive semidefinite, so that some table can have it. "
                 f"Got a smallest eigenvalue of {smallest:.4g}; make some correlation weaker."

@@ -29,16 +29,13 @@ from attrpriv.framework.requirements import shown
 from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
 from attrpriv.laws.records import CountPairs
+from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.evaluate import holds_for, names_only
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_groups import PublicGroupTable
 
-# An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
-_PSD_SLACK = 1e-9
-# How far shares written as decimal fractions may be from summing to one.
-_SUM_SLACK = 1e-9
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -129,7 +126,7 @@ class Groups(Assumption):
             if category not in self.mean:
                 raise ValueError(f"prior: {category} is not a category. Known are {', '.join(self.categories)}.")
         low, high = (math.fsum(ends[k] for ends in given.values()) for k in (0, 1))
-        if low > 1 + _SUM_SLACK or (len(given) == len(self.mean) and high < 1 - _SUM_SLACK):
+        if low > 1 + SUM_SLACK or (len(given) == len(self.mean) and high < 1 - SUM_SLACK):
             off = low - 1 if low > 1 else high - 1
             raise ValueError(f"prior: shares must be able to sum to 1. Got a sum that is off by {off:.3g}.")
 
@@ -155,7 +152,7 @@ class Groups(Assumption):
 
         matrix = [[self._correlation(category, a, b) for b in self.columns] for a in self.columns]
         smallest = float(np.linalg.eigvalsh(np.array(matrix))[0])
-        if not smallest >= -_PSD_SLACK:
+        if not smallest >= -PSD_SLACK:
             raise ValueError(
                 f"correlation: {category}: the matrix must be positive semidefinite, so that some table can have it. "
                 f"Got a smallest eigenvalue of {smallest:.4g}; make some correlation weaker."

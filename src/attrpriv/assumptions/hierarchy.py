@@ -29,15 +29,13 @@ from attrpriv.assumptions.gaussian import Pairs
 from attrpriv.framework.assumption import Assumption
 from attrpriv.framework.model import Finite, FrozenMap, Positive
 from attrpriv.framework.requirements import shown
+from attrpriv.numerics.rounding import PSD_SLACK, SOME_ULPS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float64]
-
-# An exact correlation matrix with a zero eigenvalue computes to about -1e-16 times its size.
-_PSD_SLACK = 1e-9
 
 
 def _read_tolerance(value: object) -> object:
@@ -47,10 +45,6 @@ def _read_tolerance(value: object) -> object:
         "must be 0 in this version: every stated number is taken as exact, and no box around them is covered. "
         f"Got {shown(value)}."
     )
-
-
-# Of a product and a difference of correlations.
-_ROUNDING = 16 * 2.0**-52
 
 
 class Hierarchy(Assumption):
@@ -108,7 +102,7 @@ class Hierarchy(Assumption):
         import numpy as np
 
         smallest = float(np.linalg.eigvalsh(self.correlation_matrix(self.columns))[0])
-        if not smallest >= -_PSD_SLACK:
+        if not smallest >= -PSD_SLACK:
             raise ValueError(
                 "between_correlation: the matrix must be positive semidefinite, so that some populations can have it. "
                 f"Got a smallest eigenvalue of {smallest:.4g}; make some correlation weaker."
@@ -165,7 +159,7 @@ def _surely(left: Matrix) -> Matrix:
     import numpy as np
 
     open_ = np.diag(left) > 0
-    slack = len(left) * _ROUNDING
+    slack = len(left) * SOME_ULPS
     inner = left[np.ix_(open_, open_)] - np.eye(int(open_.sum())) * slack
     found = np.zeros_like(left)
     if inner.size and np.linalg.eigvalsh(inner)[0] >= slack:

@@ -29,11 +29,11 @@ from attrpriv.framework.inference import joint_law
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive
 from attrpriv.framework.network import Network, read_network
 from attrpriv.framework.network_bounds import bounds_given
+from attrpriv.numerics.rounding import SUM_SLACK
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_populations import PopulationTable
 
-_SUM_SLACK = 1e-9
 
 Pair = tuple[float, float]
 Probability = Annotated[Finite, Field(ge=0, le=1)]
@@ -58,7 +58,7 @@ class Emission(FrozenModel):
         if self.probabilities is not None and self.categories is None:
             raise ValueError("probabilities: go with family categorical.")
         for state, row in (self.probabilities or {}).items():
-            if len(row) != len(self.categories or ()) or abs(sum(row) - 1) > _SUM_SLACK:
+            if len(row) != len(self.categories or ()) or abs(sum(row) - 1) > SUM_SLACK:
                 raise ValueError(f"probabilities.{state}: needs one for each category, and they must sum to 1.")
         return self
 

@@ -19,10 +19,9 @@ from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 from attrpriv.framework.model import FrozenModel, Single
 from attrpriv.framework.requirements import shown
 from attrpriv.laws.records import Interval01, Number, exactly
+from attrpriv.numerics.rounding import SUM_SLACK
 
 Pair = Interval01
-# How far probabilities written as decimal fractions may be from summing to one.
-SUM_SLACK = 1e-9
 # A number written to 16 digits is off by at most this.
 _ROUNDED = Fraction(1, 2**53)
 # A fraction nearer to 0 or 1 than this would be lost in floats.

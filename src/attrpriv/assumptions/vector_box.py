@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import correlation_range, correlation_ranges
+from attrpriv.numerics.rounding import SOME_ULPS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 Interval = tuple[float, float]
-
-# Of a covariance, a product of a few numbers.
-_ROUNDING = 16 * 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -83,10 +81,10 @@ def combined_box(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secre
     weights = np.array([[form.get(column, 0.0) for column in columns] for form in forms])
     low, high = (np.array([pair[end] for pair in box.slopes]) for end in (0, 1))
     ends = np.where(weights > 0, weights * low, weights * high), np.where(weights > 0, weights * high, weights * low)
-    size = np.abs(weights) @ np.maximum(np.abs(low), np.abs(high)) * len(columns) * _ROUNDING
+    size = np.abs(weights) @ np.maximum(np.abs(low), np.abs(high)) * len(columns) * SOME_ULPS
     slopes = zip(ends[0].sum(axis=1) - size, ends[1].sum(axis=1) + size, strict=True)
     residual = weights @ box.residual @ weights.T
-    slack = np.abs(weights) @ np.abs(box.residual) @ np.abs(weights).T * len(columns) ** 2 * _ROUNDING
+    slack = np.abs(weights) @ np.abs(box.residual) @ np.abs(weights).T * len(columns) ** 2 * SOME_ULPS
     residual = (residual + residual.T) / 2 - np.diag(slack.sum(axis=1))
     return VectorBox(tuple((float(a), float(b)) for a, b in slopes), residual, box.spread)
 
@@ -110,7 +108,7 @@ def covariance_floor(gaussian: Gaussian, columns: Sequence[str], sign: float) ->
     import numpy as np
 
     low, high = covariances(gaussian, columns)
-    radius = (high - low) / 2 + _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    radius = (high - low) / 2 + SOME_ULPS * np.maximum(np.abs(low), np.abs(high))
     # In units of the sds, so that a wide column does not blur a narrow one.
     unit = np.sqrt(np.diag(high))
     rows = (radius / np.outer(unit, unit)).sum(axis=1)
@@ -194,7 +192,7 @@ def _residuals(
     options = [(low - taken.max(axis=0), high - taken.min(axis=0)) for taken in explained]
     # Where nearly all is explained, the difference is smaller than the rounding of what it is taken of.
     largest = np.max([np.abs(taken).max(axis=0) for taken in explained], axis=0)
-    rounding = _ROUNDING * (np.maximum(np.abs(low), np.abs(high)) + largest)
+    rounding = SOME_ULPS * (np.maximum(np.abs(low), np.abs(high)) + largest)
     narrowest = np.argmin([most - least for least, most in options], axis=0)
     least, most = (np.choose(narrowest, [option[end] for option in options]) for end in (0, 1))
     known = np.array([is_itself(query, secret) for query in queries], dtype=bool)

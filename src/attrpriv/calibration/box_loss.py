@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from attrpriv.calibration.coupling import overlaps
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.numerics.rounding import SOLVED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,9 +96,9 @@ def _step(interval: Interval01) -> float:
     low, high = interval
     if low == high:
         return 0.0
-    half = float(high - low) / (2 * _CELLS) * (1 + 1e-9)
+    half = float(high - low) / (2 * _CELLS) * SOLVED_UP
     least = min(float(low) + half, float(1 - high) + half)
-    return -math.log1p(-half / least) * (1 + 1e-9) if half < least else math.inf
+    return -math.log1p(-half / least) * SOLVED_UP if half < least else math.inf
 
 
 def _kernel(source: Sequence[int], target: Sequence[int]) -> Matrix:

@@ -29,6 +29,7 @@ from functools import lru_cache
 from attrpriv.calibration.search import largest_private
 from attrpriv.errors import UsageError
 from attrpriv.laws.chi_squared import lower_tail_upper, lower_tails_upper, upper_tail_upper
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 _STEPS = 160
 # Where the law of what is not fixed has less than about e^-100 left.
@@ -88,7 +89,7 @@ def _averaged(failure: Failure, excess: float, freedom: int) -> float:
     below = np.maximum.accumulate(lower_tails_upper(freedom, reached / excess * _UP))
     above = np.minimum.accumulate([upper_tail_upper(loose, float(point)) for point in points])
     steps = float(np.sum(np.diff(below) * above[:-1]))
-    return min(1.0, (float(below[0]) + steps + (1 - float(below[-1])) * float(above[-1])) * (1 + 1e-12))
+    return min(1.0, (float(below[0]) + steps + (1 - float(below[-1])) * float(above[-1])) * COMPUTED_UP)
 
 
 def least_bound(failures: Sequence[Failure], delta: float) -> float:

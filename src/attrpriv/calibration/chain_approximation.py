@@ -22,10 +22,10 @@ from attrpriv.calibration.chain_quilt import TRIVIAL, two_sided
 from attrpriv.divergences.chain_influence import INFINITE, Shape
 from attrpriv.errors import UsageError
 from attrpriv.laws.markov import MarkovChain
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 _TIGHT = 1e-9
 _DOUBLINGS = 40
-_ROUND_UP = 1 + 1e-12
 
 
 def mixing(chain: MarkovChain) -> tuple[float, float]:
@@ -72,15 +72,15 @@ def approximate_chain_score(chain: MarkovChain, length: int, epsilon: float) -> 
 
     least, gamma = mixing(chain)
     losses = np.array([_ratio(least, gamma, n) for n in range(1, _widest(least, gamma, length) + 1)]).reshape(-1, 1)
-    trivial = length / epsilon * _ROUND_UP
+    trivial = length / epsilon * COMPUTED_UP
     score, quilt = two_sided(2 * losses, losses, epsilon, trivial)
-    return (score * _ROUND_UP, quilt) if score * _ROUND_UP < trivial else (trivial, TRIVIAL)
+    return (score * COMPUTED_UP, quilt) if score * COMPUTED_UP < trivial else (trivial, TRIVIAL)
 
 
 def _ratio(least: float, gamma: float, n: int) -> float:
     """l(Delta_n), from above."""
-    delta = gamma**n * (1 / least - 1) * _ROUND_UP
-    return (math.log1p(delta) - math.log1p(-delta)) * _ROUND_UP if delta < 1 else INFINITE
+    delta = gamma**n * (1 / least - 1) * COMPUTED_UP
+    return (math.log1p(delta) - math.log1p(-delta)) * COMPUTED_UP if delta < 1 else INFINITE
 
 
 def _widest(least: float, gamma: float, length: int) -> int:

@@ -25,15 +25,13 @@ from typing import TYPE_CHECKING
 from attrpriv.divergences.chain_influence import INFINITE, ChainInfluence, Shape, near
 from attrpriv.errors import UsageError
 from attrpriv.laws.markov import MarkovChain
+from attrpriv.numerics.rounding import SOLVED_UP, SUMMED_UP
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 TRIVIAL: Shape = (0, 0)
-# A score this close to the worst one is not improved on; sigma is the upper of the two.
-_TIE = 1 + 1e-9
-_ROUND_UP = 1 + 1e-14
 # An influence that leaves less than this share of epsilon is not used: its score would only carry rounding.
 _LEAST_LEFT = 1e-6
 _CHUNK = 1 << 21
@@ -101,7 +99,7 @@ def chain_loss(chain: MarkovChain, length: int, rate: float, shapes: Sequence[Sh
         losses = np.minimum(losses, table.of(nodes, shape) + rate * near(nodes, shape, length))
     losses[table.skipped[_rows(table, nodes)]] = 0.0
     worst = float(losses.max()) if head >= length else max(float(losses.max()), tail)
-    return worst * _ROUND_UP
+    return worst * SUMMED_UP
 
 
 def node_score(chain: MarkovChain, length: int, epsilon: float, node: int, quilt: Shape) -> float:
@@ -129,7 +127,7 @@ class _Search:
         self.table, self.epsilon, self.length = table, epsilon, table.length
         self.shapes: list[Shape] = [TRIVIAL]
         self.exact, self.work = True, 0
-        self.trivial = self.length / epsilon * _ROUND_UP
+        self.trivial = self.length / epsilon * SUMMED_UP
         self.tail, self.tail_quilt, self.head = self._settle()
         self.nodes = np.arange(1, self.head + 1)
         self.upper = np.full(self.head, self.trivial)
@@ -160,7 +158,7 @@ class _Search:
         searched = self.tail
         for _ in range(_MOST_SEARCHES):
             worst = int(np.argmax(self.upper))
-            if self.upper[worst] <= searched * _TIE:
+            if self.upper[worst] <= searched * SOLVED_UP:
                 break
             if self.work > _MOST_WORK:
                 self.exact = False
@@ -292,7 +290,7 @@ def _scores(influence: NDArray[np.float64], size: NDArray[np.int64], epsilon: fl
     import numpy as np
 
     spare = epsilon - influence
-    return np.where(spare > _LEAST_LEFT * epsilon, size / np.maximum(spare, 1e-300) * _ROUND_UP, INFINITE)
+    return np.where(spare > _LEAST_LEFT * epsilon, size / np.maximum(spare, 1e-300) * SUMMED_UP, INFINITE)
 
 
 def _sides(shape: Shape) -> tuple[Shape, ...]:

@@ -26,8 +26,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ROUNDED_DOWN, SUMMED_UP
 
-_ROUND_UP = 1 + 1e-14
 # Above this many columns not every way to cover them is tried.
 _MOST_COVERED = 10
 
@@ -68,7 +68,7 @@ class ColumnSensitivity:
 
     @classmethod
     def total(cls, column: str, bounds: Bounds, n: int) -> ColumnSensitivity:
-        return cls._whole((column,), n * _width(column, bounds) * _ROUND_UP)
+        return cls._whole((column,), n * _width(column, bounds) * SUMMED_UP)
 
     @classmethod
     def kept(cls, columns: Sequence[str], width: float) -> ColumnSensitivity:
@@ -81,13 +81,13 @@ class ColumnSensitivity:
 
         |S_xy| <= sqrt(S_xx S_yy) and S_yy <= n (range/2)^2, so that the slope is within +-range/(2 sqrt(v)).
         """
-        return cls._whole((y, x), _width(y, _of(bounds, y)) / _floor(y, x, least_variance) * _ROUND_UP**3)
+        return cls._whole((y, x), _width(y, _of(bounds, y)) / _floor(y, x, least_variance) * SUMMED_UP**3)
 
     @classmethod
     def intercept(cls, y: str, x: str, bounds: Mapping[str, Bounds], least_variance: float | None = None) -> ColumnSensitivity:
         """mean(y) - slope * mean(x), with the same floor."""
         furthest = max(abs(end) for end in _of(bounds, x))
-        size = _width(y, _of(bounds, y)) * (1 + furthest / _floor(y, x, least_variance)) * _ROUND_UP**4
+        size = _width(y, _of(bounds, y)) * (1 + furthest / _floor(y, x, least_variance)) * SUMMED_UP**4
         return cls._whole((y, x), size)
 
     @classmethod
@@ -129,7 +129,7 @@ class ColumnSensitivity:
             for covered, cost in list(least.items()):
                 joined = covered | columns
                 least[joined] = min(least.get(joined, math.inf), cost + size)
-        return least.get(left, math.inf) * _ROUND_UP
+        return least.get(left, math.inf) * SUMMED_UP
 
 
 def _of(bounds: Mapping[str, Bounds], column: str) -> Bounds:
@@ -142,7 +142,7 @@ def _width(column: str, bounds: Bounds) -> float:
     low, high = bounds
     if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
         raise UsageError(f"bounds: of {column} must be a finite range [low, high]. Got [{low!r}, {high!r}].")
-    return (high - low) * _ROUND_UP
+    return (high - low) * SUMMED_UP
 
 
 def _floor(y: str, x: str, least_variance: float | None) -> float:
@@ -151,4 +151,4 @@ def _floor(y: str, x: str, least_variance: float | None) -> float:
             f"least_variance: must be above 0 for a regression of {y} on {x}; with {x} nearly constant the line is unbounded. "
             f"Got {least_variance!r}."
         )
-    return math.sqrt(least_variance) * (1 - 1e-15)
+    return math.sqrt(least_variance) * ROUNDED_DOWN

@@ -29,7 +29,8 @@ from attrpriv.calibration.pair_families import noisy_delta
 from attrpriv.divergences.lattice import lattice_max_divergence
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.count_cases import UNDERFLOW, CountCases, MixedMasses, case_laws
-from attrpriv.laws.lattice_law import UNIT, LatticeLaw
+from attrpriv.laws.lattice_law import LatticeLaw
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,7 +152,7 @@ def _log_outputs(mixed: MixedMasses, scale: float) -> tuple[Array, Array]:
     outputs = upwards + math.exp(-1 / scale) * np.concatenate([downwards[1:], [0.0]])
     # The exponents of one product add up to at most size/scale, each rounded; and there are bit_length factors and sums.
     rounding = math.expm1(min(1.0, (4 * size / scale + 16 * size.bit_length() + 16) * UNIT))
-    error = (mixed.error + rounding * (1 + mixed.error)) * (1 + 1e-9) + 8 * UNIT
+    error = (mixed.error + rounding * (1 + mixed.error)) * SOLVED_UP + 8 * UNIT
     floor = mixed.floor + 8.0 * size * size * UNDERFLOW
     with np.errstate(divide="ignore"):
         return np.log(np.maximum(0.0, outputs * (1 - error) - floor)), np.log(outputs * (1 + error) + floor)

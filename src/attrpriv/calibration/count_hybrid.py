@@ -35,6 +35,7 @@ from attrpriv.calibration.coupling import overlaps
 from attrpriv.errors import RefusedError
 from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
 from attrpriv.laws.shifted_laplace import beyond, mean_size
+from attrpriv.numerics.rounding import ROUNDED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -164,7 +165,7 @@ def _loss(most: Matrix, least: Matrix, apart: int) -> float:
     for b in range(len(least)):
         near = most[max(0, b - apart) : b + apart + 1].max(axis=0)
         worst = max(worst, float(np.log(near / least[b]).max()))
-    return worst * (1 + 1e-15) + _ROUNDING
+    return worst * ROUNDED_UP + _ROUNDING
 
 
 def _kernel(transport: CountTransport, a: int, n: int) -> Matrix:

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.laws.records import Interval01, RecordLaws
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_ULP = 2.0**-52
 _MOST_OUTPUTS = 1024
 _MOST_CELLS = 10
 # e^-600 is a float with all its digits.
@@ -56,7 +56,7 @@ def joint_row_loss(
         return math.inf
     weights = np.exp(logs)
     both = [_ratio(weights, top, bottom) for top, bottom in ((atoms.member, atoms.rest), (atoms.rest, atoms.member))]
-    error = _ULP * (64 + 8 * len(atoms.values) + 8 * (len(rates) + 1) * far)
+    error = ULP * (64 + 8 * len(atoms.values) + 8 * (len(rates) + 1) * far)
     return max(0.0, *both) + error
 
 
@@ -91,10 +91,10 @@ def _mean(weights: Floats, law: Sequence[Interval01], sign: int) -> Floats:
     low, high = (np.array([ends[k] for ends in law], dtype=np.float64) for k in (0, 1))
     if (low == high).all():
         return np.asarray(weights @ (low / math.fsum(low)))
-    low, high = low * (1 - 2 * _ULP) / max(1.0, math.fsum(low)), high * (1 + 2 * _ULP) / min(1.0, math.fsum(high))
+    low, high = low * (1 - 2 * ULP) / max(1.0, math.fsum(low)), high * (1 + 2 * ULP) / min(1.0, math.fsum(high))
     order = np.argsort(-sign * weights, axis=1)
     room = (high - low)[order]
     before = np.cumsum(room, axis=1) - room
     masses = low[order] + np.clip(1 - math.fsum(low) - before, 0.0, room)
     # The masses are off by some units of rounding, absolutely; no weight is above 1.
-    return np.asarray((np.take_along_axis(weights, order, axis=1) * masses).sum(axis=1) + sign * 16 * len(law) * _ULP)
+    return np.asarray((np.take_along_axis(weights, order, axis=1) * masses).sum(axis=1) + sign * 16 * len(law) * ULP)

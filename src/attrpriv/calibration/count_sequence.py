@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 from attrpriv.calibration.laplace import RowTerms, row_terms
 from attrpriv.errors import UsageError
 from attrpriv.laws.records import RecordLaws
+from attrpriv.numerics.rounding import COMPUTED_UP, ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_ULP = 2.0**-52
-_ROUND_UP = 1 + 1e-12
 # Beyond this a row gives itself away whatever is known of its law, and e^D would leave the floats.
 _FAR = 200.0
 _POINTS = 24
@@ -88,7 +87,7 @@ def row_loss(asked: Sequence[Asked], free: float = 0.0, *, going_on: bool = Fals
     if len(known) > 1 or (known and going_on):
         lawless = math.fsum([one.span for one in asked if one.records is None] + [free])
         bounds.append(_by_margins(known) + lawless)
-    return min(bounds) * _ROUND_UP
+    return min(bounds) * COMPUTED_UP
 
 
 @lru_cache(maxsize=1024)
@@ -99,7 +98,7 @@ def _alone(records: RecordLaws, histogram: bool, rate: float) -> float:
 
 def _by_margins(known: Sequence[Asked]) -> float:
     """The bound that uses the law of each statistic; infinite where it is out of reach."""
-    total = math.fsum(one.span for one in known) * _ROUND_UP
+    total = math.fsum(one.span for one in known) * COMPUTED_UP
     if not 0 < total <= _FAR:
         return math.inf
     laws = tuple((one.records, one.histogram, one.width) for one in known if one.records is not None)
@@ -113,7 +112,7 @@ def _one_way(means: _Means, rates: Sequence[float], total: float) -> float:
     each = np.repeat(np.array(rates), means.lengths)
     top, bottom = each * means.top, each * means.bottom
     starts = np.cumsum(means.lengths) - means.lengths
-    slack = _ULP * (64 + 8 * len(rates)) * (1 + total)
+    slack = ULP * (64 + 8 * len(rates)) * (1 + total)
     logs = np.linspace(0.0, total, _POINTS)
     for _ in range(3):
         weight = math.expm1(total) / total * np.exp(-logs)
@@ -155,7 +154,7 @@ def _means(records: RecordLaws, histogram: bool, width: int) -> tuple[tuple[Floa
     import numpy as np
 
     terms = _terms(records, histogram)
-    slack = _ULP * width * (terms.rounding + 4 * terms.distance.shape[1] + 8)
+    slack = ULP * width * (terms.rounding + 4 * terms.distance.shape[1] + 8)
     nearest = width - (terms.top * terms.distance).sum(axis=1) + slack
     furthest = width - (terms.bottom * terms.distance).sum(axis=1) - slack
     top, bottom = np.clip(nearest, 0.0, width), np.clip(furthest, 0.0, width)

@@ -43,6 +43,7 @@ from attrpriv.calibration.secret_laws import exp_lower
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.laws.fixed_window import BITS, WindowLaw, window_law
 from attrpriv.laws.records import RecordLaws
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 TOTAL_BITS = 128
 TOTAL = 2**TOTAL_BITS
@@ -139,7 +140,7 @@ class Bounds:
     def loss(self) -> float:
         """An upper bound on the pure loss: log Q_a(o)/Q_b(o), what is above `high` included."""
         ratios = ((y + self.excess) / x for x, y in zip(self.low, self.high, strict=True))
-        return math.log(max(ratios)) * (1 + 1e-12) + 4 / _SHARE
+        return math.log(max(ratios)) * COMPUTED_UP + 4 / _SHARE
 
     @property
     def delta(self) -> float:

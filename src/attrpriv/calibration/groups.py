@@ -26,6 +26,7 @@ from attrpriv.divergences.groups import EQUALISED_ETA, Form, group_delta_upper, 
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.binomial import binomial_above, binomial_below
 from attrpriv.laws.groups import GroupCase, upward
+from attrpriv.numerics.rounding import ROUNDED_UP
 
 __all__ = [
     "Form",
@@ -138,7 +139,7 @@ def population_tail(n: int, low_share: float, high_share: float, low: int, high:
     outside = [binomial_below(n, low_share, low), binomial_above(n, high_share, high)]
     if apart < high - low:
         outside.append(binomial_above(n, _width(low_share, high_share), apart))
-    return min(1.0, math.fsum(outside) * (1 + 1e-15))
+    return min(1.0, math.fsum(outside) * ROUNDED_UP)
 
 
 def _width(low_share: float, high_share: float) -> float:

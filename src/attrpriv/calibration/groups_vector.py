@@ -31,6 +31,7 @@ from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.divergences.group_vector_clamp import whitened
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.groups_vector import Rows, VectorCase
+from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-_ROUND_UP = 1 + 1e-9
 _STEPS = 60
 
 
@@ -143,7 +143,7 @@ def vector_delta_upper(
     if not error <= 0.5:
         return 1.0
     apart = max(float(np.linalg.norm(whiten @ np.array(shift))) for shift in case.shifts()) * (1 + 1e-10 + rounding)
-    return min(1.0, (gaussian_delta_upper(epsilon, apart) + (1 + math.exp(epsilon)) * error / 2) * (1 + 1e-12))
+    return min(1.0, (gaussian_delta_upper(epsilon, apart) + (1 + math.exp(epsilon)) * error / 2) * COMPUTED_UP)
 
 
 def _whitened(total: Matrix) -> tuple[Matrix, float]:
@@ -190,7 +190,7 @@ def _dominating(laws: Sequence[tuple[tuple[float, ...], Rows]]) -> Matrix:
         return matrices[0]
     unit = np.sqrt(np.max([np.diag(matrix) for matrix in matrices], axis=0))
     scale = np.outer(unit, unit)
-    joined: Matrix = least_trace([matrix / scale for matrix in matrices]) * _ROUND_UP * scale
+    joined: Matrix = least_trace([matrix / scale for matrix in matrices]) * SOLVED_UP * scale
     return (joined + joined.T) / 2
 
 

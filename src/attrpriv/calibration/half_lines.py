@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Literal
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, discrete_gaussian, discrete_laplace
+from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 # What the window of each law leaves out: far below any delta, and charged all the same.
 TAIL = 1e-20
-_UNIT = 2.0**-53
 # From this sigma on the closed form of a Gaussian tail has ten digits or more.
 _LEAST_SIGMA = 1000.0
 # What masses so many scales from 0 add up to, at most.
@@ -73,13 +73,13 @@ class WholeNoise:
     def reach(self) -> int:
         """What lies beyond it is less than TAIL."""
         wide = math.log(2 / TAIL) if self.kind == "laplace" else math.sqrt(2 * math.log(4 / TAIL))
-        return math.ceil(self.scale * wide * (1 + 1e-12)) + 1
+        return math.ceil(self.scale * wide * COMPUTED_UP) + 1
 
     @property
     def most(self) -> float:
         """A bound on the largest mass."""
         most = math.tanh(0.5 / self.scale) if self.kind == "laplace" else 1 / (self.scale * math.sqrt(2 * math.pi))
-        return most * (1 + 1e-9)
+        return most * SOLVED_UP
 
     def lattice(self) -> LatticeLaw:
         """Its masses."""
@@ -116,9 +116,9 @@ class WholeNoise:
         """How far masses and tails are off, as a share of themselves, up to this distance; beyond `_FAR` they are nothing."""
         z = min(furthest / self.scale, _FAR[self.kind])
         if self.kind == "laplace":
-            return (64 + 8 * z) * _UNIT
+            return (64 + 8 * z) * UNIT
         remainder = ((z + 2) ** 4 + 6 * (z + 2) ** 2 + 3) / (720 * self.scale**4)
-        return 2 * remainder + (256 + 16 * z * z) * _UNIT
+        return 2 * remainder + (256 + 16 * z * z) * UNIT
 
 
 @lru_cache(maxsize=8)
@@ -160,9 +160,9 @@ class _Pair:
         (_, top), (bottom, _) = self._masses(t)
         if not bottom > 0:
             return math.inf
-        surely = top <= self.grown * (1 - 8 * _UNIT) * bottom
+        surely = top <= self.grown * (1 - 8 * UNIT) * bottom
         found = math.log(top / bottom) - math.log(self.grown)  # one quotient of all three could be 0
-        return min(found, 0.0) if surely else max(found, _UNIT)
+        return min(found, 0.0) if surely else max(found, UNIT)
 
     def crossing(self, low: int) -> int:
         """The last place, nearly, that is surely below; `low` is. log r is nearly a line, or an S (the Illinois rule)."""
@@ -187,16 +187,16 @@ class _Pair:
         (least, _), (_, most) = self._masses(s)
         (_, more), (fewer, all_of) = self._tails(s)
         left = max(0.0, all_of - self._beyond(s))
-        ratio = max(0.0, least) / most * (1 - 4 * _UNIT)
-        total = more - self.grown * max(0.0, fewer) + max(0.0, self.grown * (1 + 8 * _UNIT) - ratio) * left
-        return min(1.0, max(0.0, total) + 32 * _UNIT * (more + self.grown * all_of))
+        ratio = max(0.0, least) / most * (1 - 4 * UNIT)
+        total = more - self.grown * max(0.0, fewer) + max(0.0, self.grown * (1 + 8 * UNIT) - ratio) * left
+        return min(1.0, max(0.0, total) + 32 * UNIT * (more + self.grown * all_of))
 
     def _beyond(self, s: int) -> float:
         """B(u), from below, for some u after s with surely r(u) >= e^eps; 0 where none is found."""
         end, step = max(self.p.end, self.q.end) + self.noise.reach, 1
         while s + step <= end:
             (bottom, _), (_, top) = self._masses(s + step)
-            if bottom >= self.grown * (1 + 8 * _UNIT) * top:
+            if bottom >= self.grown * (1 + 8 * UNIT) * top:
                 return max(0.0, self._tails(s + step)[1][0])
             step *= 2
         return 0.0
@@ -216,7 +216,7 @@ class _Pair:
 
         at = np.arange(t - law.start, t - law.end - 1, -1, dtype=np.float64)
         found = float((law.masses * of(at)).sum())  # of positive terms, in pairs: within a few units
-        share = self.noise.error(float(max(abs(at[0]), abs(at[-1])))) + 128 * _UNIT
+        share = self.noise.error(float(max(abs(at[0]), abs(at[-1])))) + 128 * UNIT
         known = math.isfinite(law.error)
         share, lost = (share + law.error * (1 + share), 0.0) if known else (share, law.lost * most)
         return found * (1 - share) - lost - _NOTHING, found * (1 + share) + law.lost * most + _NOTHING

@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.calibration.search import largest_private
 from attrpriv.errors import UsageError
 from attrpriv.laws.records import Interval01, RecordLaws
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 Law = Sequence[Interval01]
-_ULP = 2.0**-52
 # Bounds such as 1 - p are rounded; widening them by this covers the true ones.
 _WIDEN = Fraction(1, 2**51)
 _MOST_VALUES = 1000
@@ -130,7 +130,7 @@ class RowTerms:
 
         (top, top_error), (bottom, bottom_error) = (_log_mean(q, self.distance, scale) for q in (self.top, self.bottom))
         with np.errstate(invalid="ignore"):
-            lines = top - bottom + sign * (top_error + bottom_error + 2 * self.rounding * _ULP)
+            lines = top - bottom + sign * (top_error + bottom_error + 2 * self.rounding * ULP)
         same = np.isneginf(top) | (self.top == self.bottom).all(axis=1)
         lines = np.where(same, 0.0, np.where(np.isneginf(bottom), np.inf, lines))
         found = float(lines.max())
@@ -151,13 +151,13 @@ def _log_mean(masses: Floats, distance: Floats, scale: float) -> tuple[Floats, F
         total = terms.sum(axis=1)
         # A term is off by the rounding of its exponent, whose size is weighed with the term's own share.
         sizes = np.where(terms > 0, terms * (np.abs(logs) + far), 0.0).sum(axis=1) / total
-        error = _ULP * (16 + masses.shape[1] + 4 * sizes + np.abs(np.log(total)) + np.abs(peak[:, 0]))
+        error = ULP * (16 + masses.shape[1] + 4 * sizes + np.abs(np.log(total)) + np.abs(peak[:, 0]))
         return peak[:, 0] + np.log(total), error
 
 
 def _loss(upper: RowTerms, lower: RowTerms, apart: int, scale: float) -> LaplaceLoss:
     return LaplaceLoss(
-        apart * upper.largest(scale, +1) * (1 + 2 * _ULP), max(0.0, apart * lower.largest(scale, -1) * (1 - 2 * _ULP))
+        apart * upper.largest(scale, +1) * (1 + 2 * ULP), max(0.0, apart * lower.largest(scale, -1) * (1 - 2 * ULP))
     )
 
 
@@ -166,7 +166,7 @@ def _least_scale(terms: Sequence[RowTerms], apart: int, epsilon: float, width: i
         raise UsageError(f"epsilon: must be positive and finite. Got {epsilon}.")
 
     def keeps(scale: float) -> bool:
-        return all(apart * one.largest(scale, +1) * (1 + 2 * _ULP) <= epsilon for one in terms)
+        return all(apart * one.largest(scale, +1) * (1 + 2 * ULP) <= epsilon for one in terms)
 
     if keeps(0.0):
         return 0.0
@@ -261,7 +261,7 @@ def _all_sets(top: Law, bottom: Law, sign: int) -> Iterator[tuple[float, float]]
     if len(top) > _MOST_CELLS:
         raise UsageError(f"cells: at most {_MOST_CELLS} with uncertain probabilities. Got {len(top)}; merge some.")
     inside = ((np.arange(2 ** len(top))[:, None] >> np.arange(len(top))) & 1).astype(np.float64)
-    out = sign * 4 * (len(top) + 1) * _ULP
+    out = sign * 4 * (len(top) + 1) * ULP
     (low1, high1), (low0, high0) = _ends(top), _ends(bottom)
     most = np.minimum(inside @ high1 * (1 + out), 1 - (1 - inside) @ low1 + out)
     least = np.maximum(inside @ low0 * (1 - out), 1 - (1 - inside) @ high0 - out)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 _TAIL = 37.0
 _GRID_RATIO = 2.0**-32
@@ -35,7 +36,7 @@ def grid_charge(columns: int, common_draws: int | None = None) -> tuple[float, f
     reach = steps * _GRID_RATIO
     own = columns * (_TAIL * reach + reach**2)
     common = shared * (_TAIL * _COMMON_RATIO + _COMMON_RATIO**2)
-    return (own + common) * (1 + 1e-12), (columns + shared) * 2.2 * math.exp(-(_TAIL**2) / 2)
+    return (own + common) * COMPUTED_UP, (columns + shared) * 2.2 * math.exp(-(_TAIL**2) / 2)
 
 
 def lattice_lambda(effective_variance: float, columns: int) -> float:
@@ -50,7 +51,7 @@ def lattice_lambda(effective_variance: float, columns: int) -> float:
     if q >= 0.2:
         return math.inf
     x = math.expm1(columns * math.log1p(2 * q / (1 - q)))
-    return -math.log1p(-x) * (1 + 1e-12) if x < 1 else math.inf
+    return -math.log1p(-x) * COMPUTED_UP if x < 1 else math.inf
 
 
 def mask_scale(spacing: float | None, declared: bool, n: int, sd: float) -> float:

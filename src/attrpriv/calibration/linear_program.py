@@ -31,6 +31,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.numerics.rounding import SUM_SLACK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,6 @@ _FIRST_RUNS = 12
 _NEGLIGIBLE = 1e-10
 # From here on the interior point method is the faster one.
 _MANY_SECRETS = 100
-_SUM_SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +200,6 @@ def _checked(laws: Any, weights: Any, epsilon: float, *, size: int) -> tuple[Mat
         raise RefusedError(f"optimal: solves problems of {limits}. Got {family.shape[0]} and {family.shape[1]}.")
     for name, law in (("laws", family), ("weights", chances[None, :])):
         # NaN fails both comparisons.
-        if not ((law >= 0).all() and (abs(law.sum(axis=1) - 1) <= _SUM_SLACK).all()):
+        if not ((law >= 0).all() and (abs(law.sum(axis=1) - 1) <= SUM_SLACK).all()):
             raise UsageError(f"{name}: each must be probabilities that sum to 1.")
     return family, chances

@@ -32,10 +32,7 @@ from attrpriv.divergences.influence import max_influence
 from attrpriv.errors import UsageError
 from attrpriv.framework.network import Network
 from attrpriv.framework.separation import boundary, connected
-
-_ROUND_UP = 1 + 1e-12
-# Leaves room for the rounding of `quilt_loss`.
-_USABLE = 1 - 1e-11
+from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_UP, SOLVED_DOWN
 
 
 @dataclass(frozen=True)
@@ -82,15 +79,15 @@ def quilt_loss(influence: float, parts: Iterable[tuple[float, float]]) -> float:
     total = math.fsum(ratios)
     if math.isnan(influence) or math.isnan(total) or influence < 0 or any(ratio < 0 for ratio in ratios):
         raise UsageError(f"loss: influence, sensitivities and scales must be numbers of at least 0. Got {influence!r}.")
-    return influence if total == 0 else (influence + total) * _ROUND_UP
+    return influence if total == 0 else (influence + total) * COMPUTED_UP
 
 
 def quilt_scale(influence: float, sensitivity: float, epsilon: float) -> float:
     """The least Laplace scale for what is left to hide; infinite where this set is not usable."""
     if sensitivity == 0:
         return 0.0 if influence <= epsilon else math.inf
-    left = epsilon * _USABLE - influence
-    return sensitivity / left * _ROUND_UP if left > 0 else math.inf
+    left = epsilon * AIMED_DOWN - influence
+    return sensitivity / left * COMPUTED_UP if left > 0 else math.inf
 
 
 # -------------------------------------------------------------------------------------------------------- the subset rule
@@ -174,7 +171,7 @@ class _Floor:
 
     def _one(self, name: str) -> float:
         if name not in self._alone:
-            self._alone[name] = max(0.0, _influence(self._network, (name,), self._on, 0.0) * (1 - 1e-9) - 1e-12)
+            self._alone[name] = max(0.0, _influence(self._network, (name,), self._on, 0.0) * SOLVED_DOWN - 1e-12)
         return self._alone[name]
 
 

@@ -19,6 +19,7 @@ from attrpriv.calibration.set_valued import largest_lam, require_budget, set_val
 from attrpriv.divergences import mixture_hockey_stick, moving_upper
 from attrpriv.errors import UsageError
 from attrpriv.laws import Cell, MovingCases, require_disjoint
+from attrpriv.numerics.rounding import SOLVED_UP
 
 # How much more than some member needs may be added, relative to all of the output's variance given g: from coarse to fine.
 _SLACKS = (0.5, 0.1, 0.02, 0.003)
@@ -109,7 +110,7 @@ class _Search:
         lam = spread.lam(self.attained)
         if lam < math.inf and set_valued_upper(cases, lam, self.epsilon, self.delta)[0] <= self.delta:
             return
-        self.attained = max(self.attained * (1 + 1e-9), spread.need(set_valued_lam(cases, self.epsilon, self.delta)[0]))
+        self.attained = max(self.attained * SOLVED_UP, spread.need(set_valued_lam(cases, self.epsilon, self.delta)[0]))
 
     def improved(self, best: MovingNoise, slack: float) -> MovingNoise:
         """A proof with a variance that is at most this much too large, if there are cells enough to find one."""

@@ -20,9 +20,9 @@ from attrpriv.divergences.influence import max_influence
 from attrpriv.errors import UsageError
 from attrpriv.framework.network import Network
 from attrpriv.framework.separation import connected
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 MOST_NODES = 12
-_ROUND_UP = 1 + 1e-12
 # An influence that leaves less than this share of epsilon is not used: its score would only carry rounding.
 _LEAST_LEFT = 1e-6
 
@@ -63,7 +63,7 @@ def network_score(networks: Network | Sequence[Network], epsilon: float) -> tupl
 
 def _best(theta: Sequence[Network], names: Sequence[str], node: str, epsilon: float) -> NetworkQuilt:
     """Wider quilts are only looked at where they can still be better."""
-    best = NetworkQuilt(node, (), tuple(names), 0.0, len(names) / epsilon * _ROUND_UP)
+    best = NetworkQuilt(node, (), tuple(names), 0.0, len(names) / epsilon * COMPUTED_UP)
     others = [name for name in names if name != node]
     for quilt in itertools.chain.from_iterable(itertools.combinations(others, r) for r in range(len(names))):
         near = frozenset({node}).union(*(connected(network, node, quilt) for network in theta))
@@ -71,7 +71,7 @@ def _best(theta: Sequence[Network], names: Sequence[str], node: str, epsilon: fl
             continue
         influence = max(max_influence(network, of=quilt, on=node).value for network in theta) if quilt else 0.0
         spare = epsilon - influence
-        if spare > _LEAST_LEFT * epsilon and len(near) / spare * _ROUND_UP < best.score:
+        if spare > _LEAST_LEFT * epsilon and len(near) / spare * COMPUTED_UP < best.score:
             kept = tuple(name for name in names if name in near)
-            best = NetworkQuilt(node, quilt, kept, influence, len(near) / spare * _ROUND_UP)
+            best = NetworkQuilt(node, quilt, kept, influence, len(near) / spare * COMPUTED_UP)
     return best

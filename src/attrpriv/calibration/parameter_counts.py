@@ -32,9 +32,9 @@ from attrpriv.calibration.linear_program import MOST_SECRETS, MOST_VALUES
 from attrpriv.calibration.secret_laws import BITS, SecretLaws, float_laws
 from attrpriv.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.lattice_law import UNIT
 from attrpriv.laws.parameter_counts import ParameterCounts
 from attrpriv.laws.records import Interval01
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,7 +78,7 @@ def _merged(counts: ParameterCounts, row: Sequence[float]) -> list[float]:
 
 def _slack(error: float) -> float:
     """log (1 + error)/(1 - error), from above."""
-    return (math.log1p(error) - math.log1p(-error)) * (1 + 1e-9)
+    return (math.log1p(error) - math.log1p(-error)) * SOLVED_UP
 
 
 def parameter_loss(counts: ParameterCounts, scale: float) -> float:

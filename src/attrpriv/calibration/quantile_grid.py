@@ -28,13 +28,13 @@ from dataclasses import dataclass
 from attrpriv.calibration.quantile_clip import QuantileClip
 from attrpriv.errors import UsageError
 from attrpriv.laws.normal_digits import LARGEST
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
 
 # Answers this far out, in standard deviations, do not happen: beyond them the ends of the range cost no accuracy.
 _FAR = 36.0
 _STEP_BITS = 6
 _GRID_RATIO = 2.0**-32
 _CELLS = 2.0**-39
-_ROUND_UP = 1 + 1e-12
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class QuantileGrid:
     @property
     def draw_charge(self) -> float:
         """lambda for the grids of the noise, of the decisions and of the answers."""
-        return (_GRID_RATIO * (self.depth + 2) + 3 * _GRID_RATIO**2 + _CELLS) * _ROUND_UP
+        return (_GRID_RATIO * (self.depth + 2) + 3 * _GRID_RATIO**2 + _CELLS) * COMPUTED_UP
 
 
 def quantile_grid(clip: QuantileClip, spread: float, mask: float) -> QuantileGrid:
@@ -66,14 +66,14 @@ def quantile_grid(clip: QuantileClip, spread: float, mask: float) -> QuantileGri
     step = math.ldexp(1.0, math.frexp(mask)[1] - 1 - _STEP_BITS)
     reach = float(math.ceil(math.sqrt(_FAR + 2 * (clip.below + clip.above))))
     most = max(clip.below, clip.above)
-    depth = math.sqrt(reach**2 + 2 * most) * (1 + 1e-9)
+    depth = math.sqrt(reach**2 + 2 * most) * SOLVED_UP
     if not depth < LARGEST - 1:
         raise UsageError(f"epsilon: is too large for a quantile clip. Got {clip.below + clip.above}.")
     # log2 of e^below / phi(A), of e^max, and of 1/omega, all from above.
     least = (clip.below + reach**2 / 2) / math.log(2) + 1.4
     digits = math.ceil(16 + least)
     bits = math.ceil(42 + 13 + most / math.log(2) + least + math.log2(spread / step) + 1)
-    return QuantileGrid(step, math.floor(reach * spread / step * (1 - 1e-12)), reach, depth, digits, bits)
+    return QuantileGrid(step, math.floor(reach * spread / step * COMPUTED_DOWN), reach, depth, digits, bits)
 
 
 def rounding_charge(depth: float, kurtosis: float) -> float:
@@ -84,4 +84,4 @@ def rounding_charge(depth: float, kurtosis: float) -> float:
     """
     if not (kurtosis >= 0 and math.isfinite(kurtosis)):
         raise UsageError(f"kurtosis: must be finite and at least 0. Got {kurtosis}.")
-    return kurtosis * max(depth**4, 3.0) / 6 * _ROUND_UP
+    return kurtosis * max(depth**4, 3.0) / 6 * COMPUTED_UP

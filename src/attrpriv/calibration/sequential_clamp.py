@@ -32,6 +32,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 Number = float | Decimal
 
@@ -40,8 +41,6 @@ Number = float | Decimal
 _DIGITS = 100
 _NOTHING = Decimal("1e-12")
 _BITS = 128
-# From exact numbers to floats, rounded up.
-_ROUND_UP = 1 + 1e-12
 
 
 @contextmanager
@@ -120,7 +119,7 @@ class Innovations:
         with _digits():
             parts = zip(reaches, self.passed_on(middle, off), self.spreads, strict=True)
             square = sum(((2 * Decimal(reach) + moved) ** 2 / spread for reach, moved, spread in parts), Decimal(0))
-            return float(square.sqrt()) * _ROUND_UP
+            return float(square.sqrt()) * COMPUTED_UP
 
 
 def _inverse_row(gain: Sequence[Decimal], rows: Sequence[Sequence[Decimal]]) -> tuple[Decimal, ...]:

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from attrpriv.divergences import lam_of, mixture_hockey_stick
 from attrpriv.errors import UsageError
 from attrpriv.laws import IntervalUnion, require_disjoint
+from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
 
 # lam* is found to this relative accuracy, on the private side.
 _ACCURACY = 1e-10
@@ -64,7 +65,7 @@ def set_valued_variance(cases: Sequence[IntervalUnion], rho: float, epsilon: flo
     rest = (1 - rho) * (1 + rho)
     variance = max(0.0, (rho / lam) ** 2 - rest)
     while lam_of(rho, variance) > lam:  # rounding only: a step or two
-        variance = max(variance * (1 + 1e-15), math.nextafter(variance, math.inf), (rho / lam) ** 2 * (1 + 4e-15) - rest)
+        variance = max(variance * ROUNDED_UP, math.nextafter(variance, math.inf), (rho / lam) ** 2 * (1 + 4e-15) - rest)
     upper, pair = set_valued_upper(cases, lam_of(rho, variance), epsilon)
     return SetValuedNoise(variance, rest + variance, lam, pair, upper)
 
@@ -142,7 +143,7 @@ def _between(low: float, at_low: float, high: float, at_high: float, delta: floa
         # Alternately a hair beyond the interpolated point on either side, so that both ends close in.
         nudge = 0.5 * accuracy / (a - b) + 1e-3 * min(share, 1 - share)
         share += nudge if step % 2 else -nudge
-    point = high / math.sqrt(a + min(max(share, 1e-9), 1 - 1e-9) * (b - a))
+    point = high / math.sqrt(a + min(max(share, 1e-9), SOLVED_DOWN) * (b - a))
     return point if low < point < high else low + (high - low) / 2
 
 

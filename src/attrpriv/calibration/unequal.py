@@ -24,11 +24,9 @@ from attrpriv.calibration.search import largest_private
 from attrpriv.divergences import gaussian_delta_upper, hockey_stick
 from attrpriv.errors import UsageError
 from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.rounding import AIMED_UP, SUMMED_UP
 
 Pair = tuple[int, int]
-_ROUND_UP = 1 + 1e-14
-# The variance of data plus noise is a rounded sum; this is far more than that can change H.
-_SUM_ROUNDING = 1 + 1e-11
 
 
 @dataclass(frozen=True)
@@ -109,10 +107,10 @@ def equalised_noise(
     pair = max(chosen, key=lambda p: abs(means[p[0]] - means[p[1]]))
     # Every law is one of `variances`, whether or not a pair names it: the owner's may be any of them.
     gap, most = abs(means[pair[0]] - means[pair[1]]), max(variances)
-    target = max(most, (gap / mu) ** 2 * _ROUND_UP)
-    while gap > 0 and gaussian_delta_upper(epsilon, gap / math.sqrt(target) * _ROUND_UP) > delta:
-        target *= _ROUND_UP
-    upper = gaussian_delta_upper(epsilon, gap / math.sqrt(target) * _ROUND_UP) if gap > 0 else 0.0
+    target = max(most, (gap / mu) ** 2 * SUMMED_UP)
+    while gap > 0 and gaussian_delta_upper(epsilon, gap / math.sqrt(target) * SUMMED_UP) > delta:
+        target *= SUMMED_UP
+    upper = gaussian_delta_upper(epsilon, gap / math.sqrt(target) * SUMMED_UP) if gap > 0 else 0.0
     return EqualisedNoise(target, target - most, target - min(variances), pair, upper)
 
 
@@ -131,7 +129,7 @@ def _upper(means: Sequence[float], variances: Sequence[float], pair: Pair, noise
         # A law without any spread is told apart from every other law.
         return 0.0 if means[a] == means[b] and variances[a] == variances[b] else 1.0
     laws = GaussianLaw(means[a], totals[0]), GaussianLaw(means[b], totals[1])
-    return max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon)) * _SUM_ROUNDING
+    return max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon)) * AIMED_UP
 
 
 def _family(

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-_ULP = 2.0**-52
 # Mass at the two ends of a law that is added to delta instead of being compared.
 _CUT = 1e-22
 
@@ -60,17 +60,17 @@ def all_pairs_delta(laws: Sequence[LatticeLaw], epsilon: float, *, apart: int | 
         raise UsageError(f"epsilon: must be finite and at least 0. Got {epsilon}.")
     matrix, distances = _matrix(laws), np.array([law.distance for law in laws])
     growth = math.exp(epsilon)
-    shrunk = matrix * (growth * (1 - 8 * _ULP * (1 + epsilon)))
+    shrunk = matrix * (growth * (1 - 8 * ULP * (1 + epsilon)))
     worst = WorstPair(0.0, (0, 1))
     for a in range(len(laws)):
         window, cut = _window(matrix[a])
         near = slice(max(0, a - reach), a + reach + 1)
         excess = matrix[a, window] - shrunk[near, window]
         np.maximum(excess, 0.0, out=excess)
-        found = excess.sum(axis=1) * (1 + len(matrix[a]) * _ULP) + growth * (1 + 4 * _ULP) * distances[near]
+        found = excess.sum(axis=1) * (1 + len(matrix[a]) * ULP) + growth * (1 + 4 * ULP) * distances[near]
         found[a - near.start] = -np.inf
         b = int(found.argmax())
-        upper = min(1.0, (float(found[b]) + cut + float(distances[a])) * (1 + 4 * _ULP))
+        upper = min(1.0, (float(found[b]) + cut + float(distances[a])) * (1 + 4 * ULP))
         if not upper <= worst.upper:
             worst = WorstPair(upper, (a, near.start + b))
     return _finite(worst)
@@ -100,7 +100,7 @@ def all_pairs_loss(laws: Sequence[LatticeLaw], *, apart: int | None = None) -> W
         if not float(ratio[o]) <= worst.upper:
             worst = WorstPair(float(ratio[o]), (a + int(block[:, o].argmax()), a + int(block[:, o].argmin())))
     error = max(law.error for law in laws)
-    rounding = math.log1p(error) - math.log1p(-error) + 8 * _ULP * (1 + float(np.abs(logs[np.isfinite(logs)]).max()))
+    rounding = math.log1p(error) - math.log1p(-error) + 8 * ULP * (1 + float(np.abs(logs[np.isfinite(logs)]).max()))
     return _finite(WorstPair(worst.upper + rounding, worst.pair), infinite=True)
 
 
@@ -122,7 +122,7 @@ def _window(masses: Matrix) -> tuple[slice, float]:
     below, above = np.cumsum(masses), np.cumsum(masses[::-1])
     left, right = (int(np.searchsorted(side, _CUT, side="right")) for side in (below, above))
     cut = (float(below[left - 1]) if left else 0.0) + (float(above[right - 1]) if right else 0.0)
-    return slice(left, len(masses) - right), cut * (1 + len(masses) * _ULP)
+    return slice(left, len(masses) - right), cut * (1 + len(masses) * ULP)
 
 
 def _require(laws: Sequence[LatticeLaw], apart: int | None) -> int:

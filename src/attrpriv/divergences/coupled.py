@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from attrpriv.laws.binomial import binomial_above
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 _STEPS = 10
 
@@ -31,7 +32,7 @@ class Between:
 
     def above(self, count: int) -> float:
         """P(D > count), from above."""
-        return 1.0 if count < 0 else min(1.0, binomial_above(self.n, self.width, count) * (1 + 1e-12))
+        return 1.0 if count < 0 else min(1.0, binomial_above(self.n, self.width, count) * COMPUTED_UP)
 
     def marks(self, apart: int) -> tuple[int, ...]:
         """Distances to look at, up to `apart`, where D is likely to be."""
@@ -48,4 +49,4 @@ def coupled_upper(between: Between | None, uppers: Iterable[tuple[int, float]]) 
         rise = max(0.0, upper - last)
         total += rise * (1.0 if between is None else between.above(before))
         last, before = max(last, upper), distance
-    return min(1.0, total * (1 + 1e-12))
+    return min(1.0, total * COMPUTED_UP)

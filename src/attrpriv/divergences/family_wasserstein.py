@@ -40,7 +40,7 @@ from attrpriv.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.errors import UsageError
 from attrpriv.laws.binomial_tails import BinomialTails, binomial_tails
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
-from attrpriv.laws.lattice_law import UNIT
+from attrpriv.numerics.rounding import UNIT
 
 if TYPE_CHECKING:
     from attrpriv.laws.records import CountPairs, RecordLaws

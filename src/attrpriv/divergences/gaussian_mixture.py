@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_UNIT = 2.0**-53
 # A difference of logarithms of weights or densities is certain beyond this (each is at most 2000 units of itself off).
 _MARGIN = 1e-11
 # Standard deviations beyond the outermost means at which the search ends; outside, the tail of P is added as it is.
@@ -64,7 +64,7 @@ def gaussian_mixture_delta_upper(p: GaussianMixture, q: GaussianMixture, epsilon
         value = _by_cells(p, q, epsilon)
     else:
         value = _one_crossing(_Pair(p, q, direction), epsilon)
-    return min(1.0, value + (p.lost + math.exp(epsilon) * q.lost) * (1 + 16 * _UNIT))
+    return min(1.0, value + (p.lost + math.exp(epsilon) * q.lost) * (1 + 16 * UNIT))
 
 
 def _together(p: GaussianMixture, q: GaussianMixture) -> tuple[Array, Array, Array]:
@@ -106,7 +106,7 @@ class _Pair:
         self.low = min(float(means.min()) for means in self.means) - _REACH
         self.high = max(float(means.max()) for means in self.means) + _REACH
         # A mean in these units is rounded: x is known up to this.
-        self.shift = 4 * _UNIT * max(abs(self.low), abs(self.high))
+        self.shift = 4 * UNIT * max(abs(self.low), abs(self.high))
         self.terms = len(p.weights) + len(q.weights)
 
     def units(self, means: Array) -> Array:
@@ -128,7 +128,7 @@ class _Pair:
     def slack(self) -> float:
         """Of a ratio: rounding of exponents up to the square of the range, of sums, and of x itself."""
         spread = self.high - self.low
-        return _MARGIN + 16 * _UNIT * (self.terms + spread * spread) + 4 * spread * self.shift
+        return _MARGIN + 16 * UNIT * (self.terms + spread * spread) + 4 * spread * self.shift
 
     def above(self, which: int, x: float, side: int = 0) -> float:
         """The probability of (x, infinity): a bound from above for side 1, from below for -1."""
@@ -137,7 +137,7 @@ class _Pair:
 
         value = float(np.dot(self.weights[which], ndtr(self.means[which] - x + side * self.shift)))
         # The tail of the normal law is good to the square of its argument, which the sum does not make worse.
-        return value * (1 + side * (self.terms + 512) * _UNIT)
+        return value * (1 + side * (self.terms + 512) * UNIT)
 
 
 def _one_crossing(pair: _Pair, epsilon: float) -> float:
@@ -149,8 +149,8 @@ def _one_crossing(pair: _Pair, epsilon: float) -> float:
     if not math.isfinite(after):
         return beyond
     excess = pair.ratio(after) + slack - epsilon
-    certain = pair.above(0, after, 1) - math.exp(epsilon) * (1 - 8 * _UNIT) * pair.above(1, after, -1)
-    return max(0.0, certain) * (1 + 8 * _UNIT) + beyond * -math.expm1(-excess) * (1 + 64 * _UNIT)
+    certain = pair.above(0, after, 1) - math.exp(epsilon) * (1 - 8 * UNIT) * pair.above(1, after, -1)
+    return max(0.0, certain) * (1 + 8 * UNIT) + beyond * -math.expm1(-excess) * (1 + 64 * UNIT)
 
 
 def _last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
@@ -184,7 +184,7 @@ def _by_cells(p: GaussianMixture, q: GaussianMixture, epsilon: float) -> float:
         half /= _SPLIT
         centres = np.add.outer(centres[unsure], half * (2 * np.arange(_SPLIT, dtype=np.float64) + 1 - _SPLIT)).ravel()
     left = np.maximum(0.0, value[unsure]) + change[unsure] * half
-    return total + float(left.sum()) * 2 * half * (1 + 1e-9)
+    return total + float(left.sum()) * 2 * half * SOLVED_UP
 
 
 def _excess(
@@ -199,8 +199,8 @@ def _excess(
     away = np.abs(centres[:, None] - pair.units(means)[None, :])
     bells = np.exp(-(away**2) / 2)
     slopes = (away + half) * np.exp(-(np.maximum(away - half, 0.0) ** 2) / 2)
-    rounding = (bells @ gross) * (pair.terms + 64) * 4 * _UNIT + (slopes @ np.abs(net)) * 4 * (pair.shift + _UNIT)
-    return bells @ net, (slopes @ np.abs(net)) * (1 + 1e-9) + (slopes @ gross) * 16 * _UNIT + rounding / half
+    rounding = (bells @ gross) * (pair.terms + 64) * 4 * UNIT + (slopes @ np.abs(net)) * 4 * (pair.shift + UNIT)
+    return bells @ net, (slopes @ np.abs(net)) * SOLVED_UP + (slopes @ gross) * 16 * UNIT + rounding / half
 
 
 def _certain(pair: _Pair, factor: float, centres: Array, half: float) -> float:
@@ -216,5 +216,5 @@ def _certain(pair: _Pair, factor: float, centres: Array, half: float) -> float:
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         total += pair.above(0, start) - pair.above(0, end) - factor * (pair.above(1, start) - pair.above(1, end))
         # Differences of probabilities: each is known up to a few units and to the rounding of the ends.
-        total += 4 * (1 + factor) * ((pair.terms + 512) * _UNIT + pair.shift)
+        total += 4 * (1 + factor) * ((pair.terms + 512) * UNIT + pair.shift)
     return total

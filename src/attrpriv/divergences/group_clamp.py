@@ -34,8 +34,7 @@ from attrpriv.divergences.coupled import Between, coupled_upper
 from attrpriv.divergences.groups import EQUALISED_ETA, Form, pair_upper
 from attrpriv.errors import UsageError
 from attrpriv.laws.groups import GroupCase, downward, upward
-
-_ROUND_UP = 1 + 1e-14
+from attrpriv.numerics.rounding import SUMMED_UP
 
 
 def clamped_group_delta_upper(
@@ -81,7 +80,7 @@ def _upper(case: GroupCase, gap: float, reach: float, noise_variance: float, eps
     least = downward(Fraction(case.matched_variance) + Fraction(noise_variance))
     close = pair_upper(gap, least, (0.0, case.matched_spread), epsilon)
     # The variance that is drawn is a rounded number.
-    return min(1.0, (close + (1 + math.exp(epsilon)) * EQUALISED_ETA) * _ROUND_UP)
+    return min(1.0, (close + (1 + math.exp(epsilon)) * EQUALISED_ETA) * SUMMED_UP)
 
 
 def clamped_gap(case: GroupCase, reach: float, beyond: float = 0.0) -> float:

@@ -35,6 +35,7 @@ from attrpriv.divergences.coupled import Between, coupled_upper
 from attrpriv.divergences.hockey_stick import gaussian_delta_upper
 from attrpriv.divergences.vector_loss import LossLaw, loss_law
 from attrpriv.laws.groups_vector import Vector, VectorCase
+from attrpriv.numerics.rounding import COMPUTED_UP, ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-_ULP = 2.0**-52
 # Rows that are tried one by one, and how long a run of others may be.
 _SINGLE = 48
 _RUN = 1.06
@@ -99,7 +99,7 @@ def ball_delta(
 
     def upper(epsilon: float) -> float:
         close = coupled_upper(between, ((rows, gaussian_delta_upper(epsilon, distance(rows))) for rows in distances))
-        return min(1.0, (close + (1 + math.exp(epsilon)) * (off + rounding) / 2) * (1 + 1e-12))
+        return min(1.0, (close + (1 + math.exp(epsilon)) * (off + rounding) / 2) * COMPUTED_UP)
 
     return upper
 
@@ -143,7 +143,7 @@ def path_delta(
 
     def laws(first: int, last: int) -> tuple[LossLaw, LossLaw]:
         share = last / (case.high - case.low)
-        moved = row * ((min(most, last) + more + beyond * last) * math.sqrt(last / first) * (1 + 1e-12))
+        moved = row * ((min(most, last) + more + beyond * last) * math.sqrt(last / first) * COMPUTED_UP)
         pair = base + share * down, base + share * up
         return loss_law(moved, *pair), loss_law(moved, *pair[::-1])
 
@@ -151,7 +151,7 @@ def path_delta(
 
     def upper(epsilon: float) -> float:
         close = coupled_upper(between, ((last, max(law.upper(epsilon) for law in both)) for last, both in tried))
-        return min(1.0, (close + (1 + math.exp(epsilon)) * error / 2) * (1 + 1e-12))
+        return min(1.0, (close + (1 + math.exp(epsilon)) * error / 2) * COMPUTED_UP)
 
     return upper
 
@@ -185,4 +185,4 @@ def whitened(total: Matrix) -> tuple[Matrix, float] | None:
     values, vectors = np.linalg.eigh(total / np.outer(unit, unit))
     if not values[0] > 1e-12 * len(unit):
         return None
-    return (vectors / np.sqrt(values)).T / unit, 64 * len(unit) ** 2 * _ULP / float(values[0])
+    return (vectors / np.sqrt(values)).T / unit, 64 * len(unit) ** 2 * ULP / float(values[0])

@@ -24,11 +24,11 @@ from attrpriv.divergences.hockey_stick import hockey_stick
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.laws.gaussian import GaussianLaw
 from attrpriv.laws.groups import GroupCase, downward, upward
+from attrpriv.numerics.rounding import SUMMED_UP
 
 Form = Literal["direct", "equalised"]
 # The noise that equalises is a rounded number: total variation of an output from the one that was meant, from above.
 EQUALISED_ETA = 1e-14
-_ROUND_UP = 1 + 1e-14
 
 
 def group_delta_upper(case: GroupCase, noise_variance: float, epsilon: float, form: Form = "direct") -> float:
@@ -47,7 +47,7 @@ def group_delta_upper(case: GroupCase, noise_variance: float, epsilon: float, fo
     require_equalisable(case)
     least = downward(Fraction(case.equal_variance) + Fraction(noise_variance))
     close = pair_upper(case.gap, least, (0.0, case.equal_spread), epsilon)
-    return min(1.0, (close + (1 + math.exp(epsilon)) * EQUALISED_ETA) * _ROUND_UP)
+    return min(1.0, (close + (1 + math.exp(epsilon)) * EQUALISED_ETA) * SUMMED_UP)
 
 
 def require_equalisable(case: GroupCase) -> None:
@@ -65,5 +65,5 @@ def pair_upper(gap: float, least: float, spread: tuple[float, float], epsilon: f
     narrow = GaussianLaw(0.0, least)
     low, high = (Fraction(least) + Fraction(end) for end in spread)
     wide = {max(least, downward(low)), upward(high)}
-    laws = [GaussianLaw(gap * _ROUND_UP, variance) for variance in wide]
+    laws = [GaussianLaw(gap * SUMMED_UP, variance) for variance in wide]
     return max(max(hockey_stick(narrow, law, epsilon), hockey_stick(law, narrow, epsilon)) for law in laws)

@@ -23,13 +23,12 @@ from attrpriv.divergences.gaussian_mixture import gaussian_mixture_delta_upper
 from attrpriv.divergences.lattice import lattice_delta_upper
 from attrpriv.divergences.unequal import unequal_delta_upper
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     from attrpriv.laws import GaussianLaw, GaussianMixture, LatticeLaw
 
     AnyLaw = GaussianLaw | LatticeLaw | GaussianMixture
-
-_ULP = 2.0**-52
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -62,10 +61,10 @@ def _delta_and_upper(epsilon: float, mu: float) -> tuple[float, float]:
     # Phi(z_q) may be below every float, but then it takes nothing away: D is Phi(z_p).
     kept = -math.expm1(min(0.0, epsilon + log_q - log_p)) if math.isfinite(log_q) else 1.0
     # The first factor, from above: z_p is a difference, rounded relative to its parts, and log Phi relative to itself.
-    highest = float(log_ndtr(z_p + 4 * _ULP * (mu / 2 + ratio)))
-    ceiling = math.exp(min(0.0, highest * (1 - 16 * _ULP))) * (1 + 64 * _ULP)
+    highest = float(log_ndtr(z_p + 4 * ULP * (mu / 2 + ratio)))
+    ceiling = math.exp(min(0.0, highest * (1 - 16 * ULP))) * (1 + 64 * ULP)
     # The second: log Phi(z) inherits the rounding of z with slope about |z|; then the sum of the three logarithms.
-    slack = 16 * _ULP * (4 + z_p * z_p + z_q * z_q + abs(log_p) + abs(log_q) + epsilon)
+    slack = 16 * ULP * (4 + z_p * z_p + z_q * z_q + abs(log_p) + abs(log_q) + epsilon)
     return math.exp(log_p) * kept, min(1.0, ceiling * min(1.0, kept + slack) + math.ulp(0.0))
 
 

@@ -20,6 +20,7 @@ import math
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_UNIT = 2.0**-53
 # e^epsilon stays a float; H at a larger epsilon is no larger.
 _LARGEST_EPSILON = 700.0
 
@@ -45,15 +45,15 @@ def lattice_delta_upper(p: LatticeLaw, q: LatticeLaw, epsilon: float) -> float:
 
     if not epsilon >= 0:
         raise UsageError(f"epsilon: must be at least 0. Got {epsilon}.")
-    factor = math.exp(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * _UNIT)
+    factor = math.exp(min(epsilon, _LARGEST_EPSILON)) * (1 - 8 * UNIT)
     other = _on_window(p, q)
-    least = other * ((1 - q.error) * (1 - 4 * _UNIT)) if math.isfinite(q.error) else other
-    most = p.masses * ((1 + p.error) * (1 + 4 * _UNIT)) if math.isfinite(p.error) else p.masses
-    excess = most - factor * least * (1 - 4 * _UNIT)
-    total = math.fsum(excess[excess > 0]) * (1 + 4 * _UNIT)
-    lost = p.lost + (0.0 if math.isfinite(q.error) else factor * (1 + 32 * _UNIT) * q.lost)
+    least = other * ((1 - q.error) * (1 - 4 * UNIT)) if math.isfinite(q.error) else other
+    most = p.masses * ((1 + p.error) * (1 + 4 * UNIT)) if math.isfinite(p.error) else p.masses
+    excess = most - factor * least * (1 - 4 * UNIT)
+    total = math.fsum(excess[excess > 0]) * (1 + 4 * UNIT)
+    lost = p.lost + (0.0 if math.isfinite(q.error) else factor * (1 + 32 * UNIT) * q.lost)
     # A difference is rounded relative to itself: one more unit for each.
-    return min(1.0, (total + lost) * (1 + 8 * _UNIT) + (math.ulp(0.0) if np.any(excess > 0) or lost > 0 else 0.0))
+    return min(1.0, (total + lost) * (1 + 8 * UNIT) + (math.ulp(0.0) if np.any(excess > 0) or lost > 0 else 0.0))
 
 
 def lattice_max_divergence(p: LatticeLaw, q: LatticeLaw) -> float:
@@ -74,7 +74,7 @@ def lattice_max_divergence(p: LatticeLaw, q: LatticeLaw) -> float:
     largest = float(np.max(np.log(p.masses[there]) - np.log(other)))
     slack = math.log1p(p.error) - math.log1p(-q.error)
     # Two logarithms of at most 750 and their difference.
-    return max(0.0, largest + slack * (1 + 8 * _UNIT) + 4000 * _UNIT)
+    return max(0.0, largest + slack * (1 + 8 * UNIT) + 4000 * UNIT)
 
 
 def lattice_approximate_max_divergence(p: LatticeLaw, q: LatticeLaw, eta: float) -> float:

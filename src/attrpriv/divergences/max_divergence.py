@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SUMMED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ROUND_UP = 1 + 1e-14
 _NODES = 16
 _PANELS = 1024
 _LARGEST_LAMBDA = 600.0
@@ -84,7 +84,7 @@ def corrected_guarantee(epsilon: float, delta: float, lambda_: float, eta: float
     if epsilon + 2 * lambda_ > _LARGEST_LAMBDA:
         raise UsageError(f"epsilon + 2 lambda: must be at most {_LARGEST_LAMBDA:g}. Got {epsilon + 2 * lambda_:g}.")
     total = math.exp(lambda_) * delta + eta * (1 + math.exp(epsilon + lambda_))
-    return (epsilon + 2 * lambda_) * (_ROUND_UP if lambda_ > 0 else 1.0), min(1.0, total * _ROUND_UP)
+    return (epsilon + 2 * lambda_) * (SUMMED_UP if lambda_ > 0 else 1.0), min(1.0, total * SUMMED_UP)
 
 
 def approximate_max_divergence(

@@ -27,6 +27,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ULP = 2.0**-52
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _ROOT_2 = math.sqrt(2)
@@ -67,7 +67,7 @@ def log_tilted(beta: Array, low: float, high: float) -> tuple[Array, Array]:
     inside = _ROOT_HALF_PI * (erf((high - beta) / _ROOT_2) + erf((beta - low) / _ROOT_2))
     rest = np.log(np.where(steep == 0, inside, _one_sided(steep, high - low)))
     slack = 4 + 4 * np.abs(peak * beta) + (np.abs(beta) + np.abs(peak)) / (1 + steep) + np.abs(rest)
-    return peak * (beta - peak / 2) + rest, _ULP * slack
+    return peak * (beta - peak / 2) + rest, ULP * slack
 
 
 def _one_sided(steep: Array, width: float) -> Array:
@@ -122,11 +122,11 @@ class SetLaw:
             beta = (self.lam * offset - part.anchor) / kappa
             inner, error = log_tilted(beta, part.low * kappa, part.high * kappa)
             terms.append(part.log_share - part.log_size - math.log(kappa) - offset * offset / 2 + inner)
-            errors.append(error + _ULP * (4 * np.abs(offset) * (np.abs(y) + abs(centre)) + abs(part.log_size)))
+            errors.append(error + ULP * (4 * np.abs(offset) * (np.abs(y) + abs(centre)) + abs(part.log_size)))
         joined = np.logaddexp.reduce(terms, axis=0)
         # An error of a part counts as much as the part does.
         error = sum(np.exp(term - joined) * error for term, error in zip(terms, errors, strict=True))
-        return joined - _HALF_LOG_2PI, 8 * (error + self.share_error + _ULP * (4 + np.abs(joined)))
+        return joined - _HALF_LOG_2PI, 8 * (error + self.share_error + ULP * (4 + np.abs(joined)))
 
     def ranges(self) -> list[tuple[float, float]]:
         """Disjoint increasing ranges that hold all of W - lam * reference but a mass of 3e-30 (Chernoff, part by part)."""
@@ -170,7 +170,7 @@ def set_law(union: IntervalUnion, lam: float, reference: float) -> SetLaw:
         for part, anchor, size, value in zip(union.parts, anchors, sizes, logs, strict=True)
     )
     # A part whose share is below e^-80 counts for nothing, however inaccurate that share is.
-    error = max(16 * _ULP * (2 + min(80.0, total - value) + abs(size)) for value, size in zip(logs, sizes, strict=True))
+    error = max(16 * ULP * (2 + min(80.0, total - value) + abs(size)) for value, size in zip(logs, sizes, strict=True))
     return SetLaw(parts, lam, reference, error)
 
 
@@ -197,7 +197,7 @@ def log_probability_ratio(wide: IntervalUnion, narrow: IntervalUnion) -> float:
         totals.append(
             _log_sum([-(a - nearest) * (a + nearest) / 2 + log_size(p) for a, p in zip(anchors, union.parts, strict=True)])
         )
-    return totals[0] - totals[1] + 64 * _ULP * (4 + abs(totals[0]) + abs(totals[1]))
+    return totals[0] - totals[1] + 64 * ULP * (4 + abs(totals[0]) + abs(totals[1]))
 
 
 def _log_sum(logs: list[float]) -> float:

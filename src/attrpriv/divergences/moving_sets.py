@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from attrpriv.divergences.mixture import log_probability_ratio
 from attrpriv.divergences.set_valued import mixture_hockey_stick
 from attrpriv.errors import QueryError, UsageError
+from attrpriv.numerics.rounding import ROUNDED_UP
 
 if TYPE_CHECKING:
     from attrpriv.laws import Cell, EndRange, Interval, IntervalUnion
@@ -92,7 +93,7 @@ def _by_ratio(a: Sequence[EndRange], b: Sequence[EndRange], lam: float, epsilon:
     log_a, log_b = log_probability_ratio(a_wide, a_narrow), log_probability_ratio(b_wide, b_narrow)
     if not (inner := epsilon - log_a - log_b) >= 0:  # hopeless: at least 1 - e^inner
         return 1.0
-    return min(1.0, math.exp(log_a) * (1 + 1e-15) * mixture_hockey_stick(a_wide, b_narrow, lam, inner).upper)
+    return min(1.0, math.exp(log_a) * ROUNDED_UP * mixture_hockey_stick(a_wide, b_narrow, lam, inner).upper)
 
 
 def _hulls(ranges: Sequence[EndRange]) -> tuple[IntervalUnion | None, IntervalUnion | None]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from attrpriv.divergences.hockey_stick import gaussian_delta_upper
 from attrpriv.divergences.mixture import SetLaw, anchor_of, gauss_legendre, log_size, set_law
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ULP = 2.0**-52
 _MASS_LEFT_OUT = 1e-29
 # Panels of half-width at most 1/2 and the ellipse with parameter 4: half-axes 2.125 and 1.875 half-widths.
 _PANEL, _NODES, _ELLIPSE = 1.0, 24, 4.0
@@ -75,7 +75,7 @@ def lam_of(rho: float, variance: float) -> float:
     rest = (1 - rho) * (1 + rho) + variance
     if rho == 0:
         return 0.0
-    return abs(rho) / math.sqrt(rest) * (1 + 8 * _ULP) if rest > 0 else math.inf
+    return abs(rho) / math.sqrt(rest) * (1 + 8 * ULP) if rest > 0 else math.inf
 
 
 def pointwise_hockey_stick(gap: float, lam: float, epsilon: float) -> float:
@@ -87,7 +87,7 @@ def pointwise_hockey_stick(gap: float, lam: float, epsilon: float) -> float:
         raise UsageError(f"gap and lam: must be at least 0, lam finite. Got {gap}, {lam}.")
     if lam == 0:
         return 0.0
-    return gaussian_delta_upper(epsilon, lam * gap * (1 + 4 * _ULP)) if math.isfinite(lam * gap) else 1.0
+    return gaussian_delta_upper(epsilon, lam * gap * (1 + 4 * ULP)) if math.isfinite(lam * gap) else 1.0
 
 
 def mixture_hockey_stick(a: IntervalUnion, b: IntervalUnion, lam: float, epsilon: float) -> SetDivergence:
@@ -106,7 +106,7 @@ def mixture_hockey_stick(a: IntervalUnion, b: IntervalUnion, lam: float, epsilon
     value, upper = _integrated(pair, grid)
     upper += _MASS_LEFT_OUT + (0.0 if counted else float(_unseen(pair, grid).sum()))
     crossings = tuple(float(x) + lam * reference for x in grid.roots)
-    return SetDivergence(min(1.0, max(0.0, value)), min(1.0, upper * (1 + 64 * _ULP)), crossings, counted)
+    return SetDivergence(min(1.0, max(0.0, value)), min(1.0, upper * (1 + 64 * ULP)), crossings, counted)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Pair:
     def excess(self, y: Array) -> tuple[Array, Array]:
         """log f_a - log f_b - epsilon, and a bound on its error."""
         (log_a, error_a), (log_b, error_b) = self.a.log_density(y), self.b.log_density(y)
-        return log_a - log_b - self.epsilon, error_a + error_b + 2 * _ULP * abs(self.epsilon)
+        return log_a - log_b - self.epsilon, error_a + error_b + 2 * ULP * abs(self.epsilon)
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _integrated(pair: _Pair, grid: _Grid) -> tuple[float, float]:
     (log_a, error_a), (log_b, error_b) = pair.a.log_density(points), pair.b.log_density(points)
     density = np.exp(log_a)
     gain = -np.expm1(-np.maximum(log_a - log_b - pair.epsilon, -700.0)) * density
-    doubt = 4 * (2 * error_a + error_b) + 8 * _ULP * (8 + abs(pair.epsilon))
+    doubt = 4 * (2 * error_a + error_b) + 8 * ULP * (8 + abs(pair.epsilon))
     value = float(half @ (gain @ weights))
     if doubt.max(initial=0.0) > 1:  # thresholds beyond what floats resolve: nothing is known but H <= 1
         return value, math.inf
@@ -291,7 +291,7 @@ def _highest(pair: _Pair, panels: _Panels) -> tuple[Array, Array]:
     over = np.where(panels.positive, -pair.epsilon, pair.epsilon)
     first = np.stack([above[1] - below[1], above[2] - (2 * below[1] - below[0])]) - over
     second = np.stack([above[1] - (2 * below[2] - below[3]), above[2] - below[2]]) - over
-    return _highest_of_least(first, second), 8 * ((error_a + error_b).max(axis=0) + _ULP * abs(pair.epsilon))
+    return _highest_of_least(first, second), 8 * ((error_a + error_b).max(axis=0) + ULP * abs(pair.epsilon))
 
 
 def _highest_of_least(first: Array, second: Array) -> Array:

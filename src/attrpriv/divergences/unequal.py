@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     from attrpriv.laws import GaussianLaw
 
-_ULP = 2.0**-52
 # Beyond these the squares below leave the range of floats.
 _LARGEST = 1e140
 
@@ -85,7 +85,7 @@ def _roots(d: float, v1: float, v2: float, epsilon: float) -> _Roots | None:
     disc = _sum((d * d, 2 * big_a * epsilon, 2 * big_a * log_r))
     if disc[1] <= 0:
         return None
-    root = (math.sqrt(max(0.0, disc[0])) * (1 - _ULP), math.sqrt(disc[1]) * (1 + _ULP))
+    root = (math.sqrt(max(0.0, disc[0])) * (1 - ULP), math.sqrt(disc[1]) * (1 + ULP))
     toward_p = _widened((d * r + root[0], d * r + root[1]))
     toward_q = _widened((d + r * root[0], d + r * root[1]))
     a = _widened((big_a, big_a))
@@ -94,18 +94,18 @@ def _roots(d: float, v1: float, v2: float, epsilon: float) -> _Roots | None:
         z_far=_quotient((-toward_p[1], -toward_p[0]), a),
         y_near=_quotient(_widened((d * d + 2 * r * r * lift[0], d * d + 2 * r * r * lift[1]), d * d), toward_q),
         y_far=_quotient((-toward_q[1], -toward_q[0]), a),
-        excess=disc[1] / (2 * abs(big_a)) * (1 + 8 * _ULP),
+        excess=disc[1] / (2 * abs(big_a)) * (1 + 8 * ULP),
     )
 
 
 def _sum(terms: tuple[float, ...]) -> Bounds:
     """A sum of terms each correct to a few units of rounding."""
-    total, slack = math.fsum(terms), 16 * _ULP * math.fsum(map(abs, terms))
+    total, slack = math.fsum(terms), 16 * ULP * math.fsum(map(abs, terms))
     return total - slack, total + slack
 
 
 def _widened(bounds: Bounds, size: float = 0.0) -> Bounds:
-    slack = 16 * _ULP * max(abs(bounds[0]), abs(bounds[1]), size)
+    slack = 16 * ULP * max(abs(bounds[0]), abs(bounds[1]), size)
     return bounds[0] - slack, bounds[1] + slack
 
 
@@ -134,7 +134,7 @@ def _between(roots: _Roots, epsilon: float) -> tuple[float, float]:
     q_less, q_error = _log_mass(roots.y_near[1], roots.y_far[0])
     # How far the logarithm of a difference can be off: what the second value adds to the first.
     q_least = q_less - (q_error - q_less) if math.isfinite(q_less) else -math.inf
-    by_excess = math.exp(min(0.0, p_more)) * -math.expm1(-roots.excess) * (1 + 64 * _ULP)
+    by_excess = math.exp(min(0.0, p_more)) * -math.expm1(-roots.excess) * (1 + 64 * ULP)
     return _kept(p, q, epsilon), min(1.0, _kept_upper(p_more, q_least, epsilon), by_excess + math.ulp(0.0))
 
 
@@ -153,10 +153,10 @@ def _kept_upper(log_p: float, log_q: float, epsilon: float) -> float:
     """The same with every logarithm moved by its rounding, to the larger result."""
     if log_p == -math.inf:
         return math.ulp(0.0)
-    log_p = min(0.0, log_p + 32 * _ULP * (1 + abs(log_p)))
-    log_q -= 32 * _ULP * (1 + abs(log_q))
-    kept = -math.expm1(min(0.0, epsilon * (1 - 4 * _ULP) + log_q - log_p)) if math.isfinite(log_q) else 1.0
-    return math.exp(log_p) * min(1.0, kept + 8 * _ULP * (1 + epsilon)) * (1 + 64 * _ULP) + math.ulp(0.0)
+    log_p = min(0.0, log_p + 32 * ULP * (1 + abs(log_p)))
+    log_q -= 32 * ULP * (1 + abs(log_q))
+    kept = -math.expm1(min(0.0, epsilon * (1 - 4 * ULP) + log_q - log_p)) if math.isfinite(log_q) else 1.0
+    return math.exp(log_p) * min(1.0, kept + 8 * ULP * (1 + epsilon)) * (1 + 64 * ULP) + math.ulp(0.0)
 
 
 def _log_ndtr(z: float) -> float:
@@ -178,9 +178,9 @@ def _log_mass(low: float, high: float) -> tuple[float, float]:
         low, high = -high, -low
     near, far = _log_ndtr(-low), _log_ndtr(-high)
     share = -math.expm1(far - near)
-    error = 32 * _ULP * (2 + abs(near) + (abs(far) if far > near - 60 else 0.0))
+    error = 32 * ULP * (2 + abs(near) + (abs(far) if far > near - 60 else 0.0))
     log_share = math.log(share) if share > 0 else -math.inf
     # A narrow interval: its width times the largest density.
     peak = min(max(0.0, low), high)
-    narrow = math.log(high - low) - peak * peak / 2 * (1 - 8 * _ULP) - 0.5 * math.log(2 * math.pi) + 32 * _ULP
+    narrow = math.log(high - low) - peak * peak / 2 * (1 - 8 * ULP) - 0.5 * math.log(2 * math.pi) + 32 * ULP
     return near + log_share, min(near + math.log(share + error), narrow)

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import AIMED_UP, COMPUTED_UP, ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ULP = 2.0**-52
 # Mass beyond this many standard deviations is below 1e-21 and is counted as told apart, or moved up.
 _TAIL = 9.6
 # Losses below this are moved up to it.
@@ -65,7 +65,7 @@ class LossLaw:
             raise UsageError(f"epsilon: must be from 0 to 600. Got {epsilon}.")
         losses = (self.start + np.arange(len(self.masses))) * self.step
         kept = -np.expm1(np.minimum(0.0, epsilon - 2 * self.parts * _END - losses))
-        total = float((self.masses * kept).sum()) * (1 + 1e-11) + self.lost
+        total = float((self.masses * kept).sum()) * AIMED_UP + self.lost
         return min(1.0, total + self.off / 2 * (1 + math.exp(epsilon)) + 1e-18)
 
 
@@ -122,7 +122,7 @@ def _coordinates(shift: Array, first: Array, second: Array) -> tuple[Array, Arra
     scale = np.sqrt(ratios)
     own = float(np.linalg.norm(to @ second @ to.T - np.eye(len(unit))))
     other = float(np.linalg.norm((to @ first @ to.T - np.diag(ratios)) / np.outer(scale, scale)))
-    rounding = 64 * len(unit) ** 2 * _ULP / float(values[0]) * max(1.0, 1 / float(ratios[0])) * (1 + float(ratios[-1]))
+    rounding = 64 * len(unit) ** 2 * ULP / float(values[0]) * max(1.0, 1 / float(ratios[0])) * (1 + float(ratios[-1]))
     off = own + other + rounding
     if not off <= 0.25:
         return None
@@ -168,7 +168,7 @@ def _convolved(told: list[tuple[float, float]], step: float) -> tuple[int, Array
         start += first
         masses = np.convolve(masses, part)
         lost += gone
-    return start, masses, lost * (1 + 1e-12)
+    return start, masses, lost * COMPUTED_UP
 
 
 def _moved(d: float, r: float, step: float) -> tuple[int, Array, float]:
@@ -196,7 +196,7 @@ def _fuzz(end: Array, d: float, r: float) -> Array:
     import numpy as np
 
     finite = np.where(np.isfinite(end), np.abs(end), 0.0)
-    return 4 * _ULP * (finite + d) / math.sqrt(r)
+    return 4 * ULP * (finite + d) / math.sqrt(r)
 
 
 def _roots(points: Array, d: float, r: float) -> tuple[bool, tuple[Array, Array]]:
@@ -252,6 +252,6 @@ def _between(low: Array, high: Array, fuzz: Array, side: int) -> Array:
     outer, inner = ndtr(near), ndtr(far)
     # The rounding of an end moves its mass by the density there, which is below (1 + |z|) times the tail.
     size = np.where(np.isfinite(near), np.abs(near), 0.0)
-    ends = np.maximum(fuzz[:-1], fuzz[1:]) + 4 * _ULP * size
-    slack = outer * (64 * _ULP + 4 * ends * (1 + size))
+    ends = np.maximum(fuzz[:-1], fuzz[1:]) + 4 * ULP * size
+    slack = outer * (64 * ULP + 4 * ends * (1 + size))
     return np.asarray(np.where(high > low, np.maximum(0.0, outer - inner + side * slack), 0.0), dtype=np.float64)

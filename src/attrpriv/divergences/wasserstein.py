@@ -36,7 +36,8 @@ from attrpriv.divergences.transport import (
 )
 from attrpriv.errors import UsageError
 from attrpriv.laws.binomial_tails import LogTails
-from attrpriv.laws.lattice_law import UNIT, LatticeLaw
+from attrpriv.laws.lattice_law import LatticeLaw
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -209,7 +210,7 @@ def longest_move(p: Tails, q: Tails) -> tuple[int, int, int]:
     """The largest y - x, with its x and y: y is the first point of Q at which F_Q(y) >= F_P(x) is certain."""
     import numpy as np
 
-    slack = (p.error + q.error) * (1 + 1e-9)
+    slack = (p.error + q.error) * SOLVED_UP
     by_lower = np.searchsorted(q.log_below, p.log_below + slack)
     by_upper = np.searchsorted(-q.log_above, slack - p.log_above)
     moves = np.minimum(by_lower, by_upper) - np.arange(len(p.log_below))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import UsageError
 from attrpriv.framework.network import Network
 from attrpriv.framework.separation import ancestors
+from attrpriv.numerics.rounding import UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     Tensor = NDArray[np.float64]
 
 MOST_ENTRIES = 2**24
-_UNIT = 2.0**-53
 _LEAST = 1e-290
 
 
@@ -76,7 +76,7 @@ def joint_law(network: Network, columns: Sequence[str]) -> Joint:
         tiny = tiny or small
     whole, small = _product(factors, sizes, first=wanted)
     steps += len(factors)
-    return Joint(wanted, whole.values, 1.01 * steps * _UNIT, tiny or small)
+    return Joint(wanted, whole.values, 1.01 * steps * UNIT, tiny or small)
 
 
 @lru_cache(maxsize=8)

@@ -24,7 +24,8 @@ from pydantic import Field
 from attrpriv.calibration.calibrated_weights import Failure, failure_upper
 from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative, Positive
-from attrpriv.guarantee.charges import ROUND_UP, Charged
+from attrpriv.guarantee.charges import Charged
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 Vector = tuple[Finite, ...]
 # Corners of a range are looked at one by one.
@@ -87,11 +88,11 @@ class WeightsEvidence(Charged):
         """The delta reached at `epsilon`, from above: that of the least epsilon which the charges need, next to 0."""
         names = [column.column for column in (*self.columns, *self.sensitive)]
         enough = len(self.masks) == len(self.columns) and self.rows > len(names) + LEAST_REST
-        least = 2 * self.lam * ROUND_UP
+        least = 2 * self.lam * COMPUTED_UP
         if not epsilon >= least or len(set(names)) != len(names) or not enough:
             return 1.0
         inexact = self.direction_eta() * (1 + math.exp(least))
-        return (self.charged(self.failing(), least) + inexact) * ROUND_UP
+        return (self.charged(self.failing(), least) + inexact) * COMPUTED_UP
 
     def describe(self) -> tuple[str, ...]:
         return (f"nothing is answered, whatever the secrets are, with probability {self.failing():.6g} at most",)
@@ -112,7 +113,7 @@ class WeightsEvidence(Charged):
 
 
 def direction_eta(rows: int, bound: float, columns: int) -> float:
-    return math.sqrt(rows * bound) * columns * _DIRECTION * ROUND_UP
+    return math.sqrt(rows * bound) * columns * _DIRECTION * COMPUTED_UP
 
 
 def _fractions(matrix: Sequence[Sequence[float]]) -> list[list[Fraction]]:

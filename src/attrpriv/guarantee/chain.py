@@ -19,6 +19,7 @@ from attrpriv.calibration.chain_quilt import chain_loss
 from attrpriv.framework.model import FrozenModel, NonNegative, Positive
 from attrpriv.guarantee.evidence import Counted, Evidence
 from attrpriv.laws.markov import MarkovChain
+from attrpriv.numerics.rounding import ROUNDED_UP
 
 Distance = Annotated[int, Field(ge=0)]
 
@@ -70,7 +71,7 @@ class ChainEvidence(Evidence):
 
     def rate(self) -> float:
         """The sum of width/scale over this release and all before it, from above."""
-        own = self.width / self.scale * (1 + 1e-15)
+        own = self.width / self.scale * ROUNDED_UP
         return math.nextafter(self.earlier + own, math.inf) if self.earlier else own
 
     def spent(self, epsilon: float, delta: float) -> float:

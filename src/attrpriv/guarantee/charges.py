@@ -11,9 +11,7 @@ import math
 from pydantic import Field
 
 from attrpriv.guarantee.evidence import Evidence
-
-# Everything is recomputed in floats from stored floats; this covers their rounding, on the private side.
-ROUND_UP = 1 + 1e-12
+from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_DOWN
 
 
 class Charged(Evidence):
@@ -35,9 +33,9 @@ class Charged(Evidence):
     def inner(self, epsilon: float) -> float | None:
         """The epsilon that is left for the calibration, rounded down; None where nothing is."""
         inner = epsilon - 2 * self.lam
-        return max(0.0, inner * (1 - 1e-15) - 1e-300) if inner >= 0 else None
+        return max(0.0, inner * ROUNDED_DOWN - 1e-300) if inner >= 0 else None
 
     def charged(self, worst: float, epsilon: float) -> float:
         """The delta of the whole promise, where the calibration alone reaches `worst` at the inner epsilon."""
         close = math.exp(self.lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
-        return (close + self.clip_delta + self.fit_delta + self.reserve) * ROUND_UP
+        return (close + self.clip_delta + self.fit_delta + self.reserve) * COMPUTED_UP

@@ -23,9 +23,8 @@ from attrpriv.framework.model import FrozenModel, NonNegative, Positive
 from attrpriv.guarantee.evidence import INTERVALS, Counted, Evidence
 from attrpriv.guarantee.sensitivity import LaplaceTerm, covers_range, covers_statistic, least_width
 from attrpriv.laws.records import RecordLaws
+from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_UP
 
-# Covers the rounding of a sum of two and of a quotient, on the private side.
-_ROUND_UP = 1 + 1e-15
 # Statistics beyond this many are not told apart any more: a row pays their whole span.
 MOST_DRAWS = 24
 
@@ -56,15 +55,15 @@ class CountHistory(FrozenModel):
         """With one more draw; noise on the same statistic adds up."""
         for k, old in enumerate(self.draws):
             if (old.identity, old.histogram, old.width) == (new.identity, new.histogram, new.width):
-                more = old.model_copy(update={"rate": (old.rate + new.rate) * _ROUND_UP})
+                more = old.model_copy(update={"rate": (old.rate + new.rate) * ROUNDED_UP})
                 return self.model_copy(update={"draws": (*self.draws[:k], more, *self.draws[k + 1 :])})
         if len(self.draws) < MOST_DRAWS:
             return self.model_copy(update={"draws": (*self.draws, new)})
-        return self.model_copy(update={"free": (self.free + new.rate * new.width) * _ROUND_UP})
+        return self.model_copy(update={"free": (self.free + new.rate * new.width) * ROUNDED_UP})
 
     def ranging(self, loss: float) -> CountHistory:
         """With noise for the whole range."""
-        return self.model_copy(update={"ranged": (self.ranged + loss) * _ROUND_UP}) if loss else self
+        return self.model_copy(update={"ranged": (self.ranged + loss) * ROUNDED_UP}) if loss else self
 
     @property
     def reads(self) -> bool:
@@ -86,7 +85,7 @@ class JointLaw(FrozenModel):
         if len(set(self.places)) != len(mine) or not self._fits(mine):
             return math.inf
         flags, rates = [draw.histogram for draw in mine], [draw.rate for draw in mine]
-        return joint_row_loss(self.atoms, self.added, flags, rates) + math.fsum([*others, free]) * (1 + 1e-12)
+        return joint_row_loss(self.atoms, self.added, flags, rates) + math.fsum([*others, free]) * COMPUTED_UP
 
     def _fits(self, mine: Sequence[CountDraw]) -> bool:
         """Whether a row of each atom adds something to each statistic, no two of them further apart than the width."""
@@ -122,7 +121,7 @@ class CountSequenceEvidence(Evidence):
     def after(self) -> CountHistory:
         """Everything drawn, this release included."""
         drawn = self.past if self.now is None else self.past.counted(self.now)
-        return drawn.ranging(math.fsum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP)
+        return drawn.ranging(math.fsum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * ROUNDED_UP)
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
@@ -137,7 +136,7 @@ class CountSequenceEvidence(Evidence):
             return drawn.ranged
         if not self.checks:
             return math.inf
-        return (max(self._loss(drawn, check, going_on) for check in self.checks) + drawn.ranged) * _ROUND_UP
+        return (max(self._loss(drawn, check, going_on) for check in self.checks) + drawn.ranged) * ROUNDED_UP
 
     @staticmethod
     def _loss(drawn: CountHistory, check: SequenceCheck, going_on: bool) -> float:
@@ -146,11 +145,11 @@ class CountSequenceEvidence(Evidence):
         asked = [Asked(law, draw.histogram, draw.width, draw.rate) for law, draw in zip(check.laws, drawn.draws, strict=True)]
         losses = [row_loss(asked, drawn.free, going_on=going_on)]
         losses += [] if going_on else [one.loss(drawn.draws, drawn.free) for one in check.joint]
-        return check.apart * min(losses) * _ROUND_UP
+        return check.apart * min(losses) * ROUNDED_UP
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything drawn has used; delta is not needed."""
-        return self.loss() / epsilon * _ROUND_UP
+        return self.loss() / epsilon * ROUNDED_UP
 
     def follows(self, earlier: object | None) -> bool:
         """Whether what it calls past is what `earlier` says was drawn; None: nothing was."""

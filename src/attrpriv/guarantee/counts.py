@@ -27,8 +27,7 @@ from attrpriv.framework.model import FrozenModel, NonNegative
 from attrpriv.guarantee.evidence import Counted, CountEvidence
 from attrpriv.laws.lattice import discrete_gaussian
 from attrpriv.laws.records import CountPairs, RecordLaws
-
-_ROUND_UP = 1 + 1e-12
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 
 class CountCheck(FrozenModel):
@@ -104,7 +103,7 @@ class WassersteinEvidence(CountEvidence):
             if not family_wasserstein(check.records, check.pairs, self.ignored).distance <= self.distance:
                 return 1.0
         moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
-        return min(1.0, (moved + self.ignored) * _ROUND_UP)
+        return min(1.0, (moved + self.ignored) * COMPUTED_UP)
 
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale) == (self.noise, self.scale)
@@ -121,6 +120,6 @@ def shifted_delta(noise: str, scale: float, distance: int, epsilon: float) -> fl
     if noise == "none" or not scale > 0:
         return 1.0
     if noise == "laplace":
-        return 0.0 if distance / scale * _ROUND_UP <= epsilon else 1.0
+        return 0.0 if distance / scale * COMPUTED_UP <= epsilon else 1.0
     law = discrete_gaussian(scale, tail=math.exp(-600))
     return lattice_delta_upper(law, law.shifted(distance), epsilon)

@@ -15,8 +15,9 @@ from attrpriv.calibration.gaussian import gaussian_mu
 from attrpriv.divergences import gaussian_delta_upper, moving_upper
 from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenModel, NonNegative
-from attrpriv.guarantee.charges import ROUND_UP, Charged
+from attrpriv.guarantee.charges import Charged
 from attrpriv.laws import Cell, MovingCases, parse_cases
+from attrpriv.numerics.rounding import COMPUTED_UP, LEFT_DOWN
 
 if TYPE_CHECKING:
     import numpy as np
@@ -152,7 +153,7 @@ class GaussianEvidence(Charged):
         """sqrt of the largest eigenvalue of shifts' (credited + noise)^-1 shifts, rounded up."""
         if len(self.columns) == 1 and len(check.shifts[0]) == 1:
             return self._scalar_distance(check)
-        return matrix_distance(check.shifts, self._spread(check)) * ROUND_UP
+        return matrix_distance(check.shifts, self._spread(check)) * COMPUTED_UP
 
     def _scalar_distance(self, check: GaussianCheck) -> float:
         shift, credited = abs(check.shifts[0][0]), check.credited[0][0]
@@ -162,7 +163,7 @@ class GaussianEvidence(Charged):
         spread = math.hypot(math.sqrt(credited), self.independent[0], common)
         if shift and not spread > 0:
             raise CertificateError(f"certificate: {self.columns[0]} moves with {check.secret} and has no noise.")
-        return shift / spread * ROUND_UP if shift else 0.0
+        return shift / spread * COMPUTED_UP if shift else 0.0
 
     def _spread(self, check: GaussianCheck) -> NDArray[np.float64]:
         """The covariance of the released averages given the secret, from below."""
@@ -181,10 +182,10 @@ class GaussianEvidence(Charged):
         inner = self.inner(epsilon)
         if inner is None or self.final or not self.delta(epsilon) <= delta:
             return math.inf
-        left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * (1 - 1e-10)
+        left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * LEFT_DOWN
         if not left > 0:
             return math.inf
-        return (self.distance() / gaussian_mu(inner, left)) ** 2 * ROUND_UP
+        return (self.distance() / gaussian_mu(inner, left)) ** 2 * COMPUTED_UP
 
     @property
     def final(self) -> bool:
@@ -251,4 +252,4 @@ def matrix_distance(shifts: Sequence[Sequence[float]], spread: NDArray[np.float6
     residue = float(np.linalg.norm(b - unit @ solved) * np.linalg.norm(b)) / least
     gram = b.T @ solved
     largest = float(np.linalg.eigvalsh((gram + gram.T) / 2)[-1])
-    return math.sqrt(max(0.0, largest) * (1 + 1e-12) + residue)
+    return math.sqrt(max(0.0, largest) * COMPUTED_UP + residue)

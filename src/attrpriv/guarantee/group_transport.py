@@ -28,9 +28,7 @@ from attrpriv.guarantee.charges import Charged
 from attrpriv.guarantee.groups import GroupCheck, common_bits
 from attrpriv.laws.groups import GroupCase, upward
 from attrpriv.laws.groups_vector import VectorCase
-
-# The square of a stored standard deviation is rounded.
-_SQUARED = 1 - 1e-15
+from attrpriv.numerics.rounding import ROUNDED_DOWN
 
 Sides = tuple[Sequence[int], Sequence[int]]
 
@@ -67,7 +65,7 @@ class GroupTransportEvidence(Charged):
             inner = self.inner(epsilon)
             if inner is None or not isinstance(case, GroupCase) or not self.check.readable:
                 return 1.0
-            variance = self.scale**2 * _SQUARED
+            variance = self.scale**2 * ROUNDED_DOWN
             close = clamped_group_delta_upper(case, self.reach, variance, inner, self.form, between, beyond)
             return self.charged(close + self.check.tail, epsilon)
 
@@ -112,7 +110,7 @@ class GroupVectorTransportEvidence(Charged):
         sizes = [len(self.independent), len(self.metric), len(self.centre), *map(len, self.metric)]
         if not isinstance(case, VectorCase) or case.size != size or any(found != size for found in sizes):
             return lambda epsilon: 1.0
-        own = tuple(scale * math.sqrt(_SQUARED) for scale in self.independent)
+        own = tuple(scale * math.sqrt(ROUNDED_DOWN) for scale in self.independent)
         way = VectorClamp(self.form, self.equalised, own, self.factor, self.reach, self.metric, ())
         close = clamped_vector_delta(case, way, between_of(self.check), beyond, self.centre)
 

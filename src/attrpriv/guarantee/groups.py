@@ -23,9 +23,7 @@ from attrpriv.framework.model import Finite, FrozenModel, NonNegative
 from attrpriv.guarantee.charges import Charged
 from attrpriv.laws.groups import GroupCase
 from attrpriv.laws.groups_vector import VectorCase
-
-# The square of a stored standard deviation is rounded.
-_SQUARED = 1 - 1e-15
+from attrpriv.numerics.rounding import ROUNDED_DOWN
 
 
 class GroupCheck(FrozenModel):
@@ -73,7 +71,7 @@ class GroupEvidence(Charged):
     def _reached(self, check: GroupCheck, epsilon: float) -> float:
         if not isinstance(check.case, GroupCase) or not (self.form == "direct" or check.readable):
             return 1.0
-        return group_delta_upper(check.case, self.scale**2 * _SQUARED, epsilon, self.form) + check.tail
+        return group_delta_upper(check.case, self.scale**2 * ROUNDED_DOWN, epsilon, self.form) + check.tail
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
@@ -97,7 +95,7 @@ class GroupVectorEvidence(Charged):
         case = self.check.case
         if inner is None or not isinstance(case, VectorCase) or case.size != len(self.columns):
             return 1.0
-        own = [scale * math.sqrt(_SQUARED) for scale in self.independent]
+        own = [scale * math.sqrt(ROUNDED_DOWN) for scale in self.independent]
         worst = vector_delta_upper(case, self.equalised, own, self.factor, inner)
         return self.charged(worst + self.check.tail, epsilon)
 

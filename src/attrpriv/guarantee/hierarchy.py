@@ -24,8 +24,9 @@ from pydantic import Field
 
 from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.framework.model import Finite, FrozenModel, Positive
-from attrpriv.guarantee.charges import ROUND_UP, Charged
+from attrpriv.guarantee.charges import Charged
 from attrpriv.guarantee.clamp import Clamp
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 # Covers the rounding of a slope, in units of itself, and of the sum of squares below.
 _ULPS = 1e-15
@@ -88,7 +89,7 @@ class HierarchyEvidence(Charged):
 
     def distance(self) -> float:
         """The largest distance of two output laws, in standard deviations, rounded up."""
-        return self.shift() / math.sqrt(self.variance()) * ROUND_UP
+        return self.shift() / math.sqrt(self.variance()) * COMPUTED_UP
 
     def shift(self) -> float:
         """How far two values of the secret move the released mean, once the sensitive average's own error is given."""

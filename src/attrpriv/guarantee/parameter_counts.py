@@ -26,8 +26,7 @@ from attrpriv.calibration.parameter_counts import (
 from attrpriv.framework.model import FrozenModel, NonNegative
 from attrpriv.guarantee.counts import shifted_delta
 from attrpriv.guarantee.evidence import Counted, Evidence
-
-_ROUND_UP = 1 + 1e-12
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -82,7 +81,7 @@ class ParameterWassersteinEvidence(_ParameterEvidence):
         if any(parameter_distance(check.counts, self.ignored) > self.distance for check in self.checks):
             return 1.0
         moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
-        return min(1.0, (moved + self.ignored) * _ROUND_UP)
+        return min(1.0, (moved + self.ignored) * COMPUTED_UP)
 
     def _drawn(self) -> tuple[str, float]:
         return self.noise, self.scale

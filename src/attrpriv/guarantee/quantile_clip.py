@@ -29,10 +29,10 @@ from attrpriv.calibration.lattice import lattice_lambda
 from attrpriv.calibration.quantile_clip import QuantileClip
 from attrpriv.calibration.quantile_grid import QuantileGrid, quantile_grid, rounding_charge
 from attrpriv.framework.model import Finite, FrozenModel, Positive
-from attrpriv.guarantee.charges import ROUND_UP
 from attrpriv.guarantee.clamp import Read
 from attrpriv.guarantee.evidence import Evidence
 from attrpriv.laws.exact_moments import covariance_of, regression
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP
 
 # A grid of 2^-32 changes the weights of a lattice's points by less than this share of their spread.
 _GRID_SHARE = 2.0**-31
@@ -80,7 +80,7 @@ class QuantileClipEvidence(Evidence):
 
     def loss(self) -> float:
         """The epsilon that is lost, from above."""
-        return (self.below + self.above + 2 * self.lam) * ROUND_UP
+        return (self.below + self.above + 2 * self.lam) * COMPUTED_UP
 
     def describe(self) -> tuple[str, ...]:
         return (f"any two values of all that is read: loss {self.loss():.6g}, with no delta",)
@@ -128,7 +128,7 @@ class QuantileClipEvidence(Evidence):
     @property
     def lam(self) -> float:
         grid = self.grid
-        return (self.lattice + grid.draw_charge + rounding_charge(grid.depth, self.kurtosis)) * ROUND_UP
+        return (self.lattice + grid.draw_charge + rounding_charge(grid.depth, self.kurtosis)) * COMPUTED_UP
 
     @property
     def lattice(self) -> float:
@@ -137,7 +137,7 @@ class QuantileClipEvidence(Evidence):
         data = float(self.residual * self.n / spacing**2)
         mask = float((Fraction(self.mask) * self.n / spacing) ** 2)
         effective = data * mask / (data + mask) * (1 - _GRID_SHARE)
-        return lattice_lambda(effective, 1) + lattice_lambda(data * (1 - 1e-12), 1)
+        return lattice_lambda(effective, 1) + lattice_lambda(data * COMPUTED_DOWN, 1)
 
     @property
     def kurtosis(self) -> float:

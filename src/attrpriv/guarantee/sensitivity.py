@@ -10,9 +10,7 @@ from pydantic import Field
 
 from attrpriv.framework.model import FrozenModel
 from attrpriv.guarantee.evidence import Counted, Evidence
-
-# Covers the rounding of the sums below, on the private side.
-_ROUND_UP = 1 + 1e-12
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 
 class LaplaceTerm(FrozenModel):
@@ -33,7 +31,7 @@ class LaplaceEvidence(Evidence):
     terms: tuple[LaplaceTerm, ...]
 
     def delta(self, epsilon: float) -> float:
-        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * _ROUND_UP
+        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * COMPUTED_UP
         return 0.0 if spent <= epsilon else 1.0
 
     def covers(self, column: str, kind: str, scale: float) -> bool:

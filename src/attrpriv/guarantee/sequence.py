@@ -27,9 +27,10 @@ from attrpriv.calibration.sequential_clamp import Innovations
 from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.errors import RefusedError
 from attrpriv.framework.model import FrozenModel, NonNegative, Positive
-from attrpriv.guarantee.charges import ROUND_UP, Charged
+from attrpriv.guarantee.charges import Charged
 from attrpriv.guarantee.clamp import Read, Rows
 from attrpriv.guarantee.transport import TransportCheck
+from attrpriv.numerics.rounding import COMPUTED_UP, LEFT_DOWN
 
 # Slopes on several statistics are solved in floats; in standard deviations of an answer they may be off by this much.
 _ROUNDING = 1e-6
@@ -80,10 +81,10 @@ class SequenceEvidence(Charged):
         inner = self.inner(epsilon)
         if inner is None or not self.delta(epsilon) <= delta:
             return math.inf
-        left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * (1 - 1e-10)
+        left = (delta - self.charged(0.0, epsilon)) * math.exp(-self.lam) * LEFT_DOWN
         if not left > 0:
             return math.inf
-        return (self.distance() / gaussian_mu(inner, left)) ** 2 * ROUND_UP
+        return (self.distance() / gaussian_mu(inner, left)) ** 2 * COMPUTED_UP
 
     def follows(self, earlier: object | None) -> bool:
         """Whether the first steps are all that this evidence is about, made from the very same numbers."""

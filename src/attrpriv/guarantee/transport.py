@@ -28,9 +28,10 @@ from pydantic import Field
 from attrpriv.divergences import gaussian_delta_upper
 from attrpriv.errors import CertificateError
 from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.guarantee.charges import ROUND_UP, Charged
+from attrpriv.guarantee.charges import Charged
 from attrpriv.guarantee.clamp import Clamp, Rows
 from attrpriv.guarantee.gaussian import matrix_distance, require_covariance
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,11 +42,8 @@ if TYPE_CHECKING:
 Vector = tuple[Finite, ...]
 Widths = tuple[NonNegative, ...]
 
-# A norm computed in floats, from a matrix no worse conditioned than below, is off by less than this share.
-_NORM = 1 + 1e-9
+# The largest condition for which a norm computed in floats is off by less than `SOLVED`.
 _CONDITION = 1e10
-
-
 # Sums of a few products of floats, in units of the size of their terms.
 _ROUNDING = 1e-14
 
@@ -170,14 +168,14 @@ class TransportEvidence(Charged):
         spread, metric, moves = self.spread(check), self._metric(), check.moves(self.clamp.slopes)
         slack, reach, period = shortening(metric), self.clamp.reach, self.clamp.period
         if moves.told is None:
-            moved, within = 2 * reach * (_NORM + slack), period is None
+            moved, within = 2 * reach * (SOLVED_UP + slack), period is None
         else:
             told = norm(moves.told, moves.told_off, metric)
-            within = period is None or told <= period * (1 - 1e-12)
-            moved = min(2 * reach * _NORM, told) + slack * (2 * reach if period is None else told)
+            within = period is None or told <= period * COMPUTED_DOWN
+            moved = min(2 * reach * SOLVED_UP, told) + slack * (2 * reach if period is None else told)
         if not within:
             return math.inf
-        return (stretch(metric, spread) * moved + norm(moves.untold, moves.untold_off, spread)) * ROUND_UP
+        return (stretch(metric, spread) * moved + norm(moves.untold, moves.untold_off, spread)) * COMPUTED_UP
 
     def _metric(self) -> Matrix:
         import numpy as np
@@ -208,8 +206,8 @@ def stretch(metric: Matrix, spread: Matrix) -> float:
     import numpy as np
 
     if len(metric) == 1:
-        return math.sqrt(float(metric[0, 0]) / float(spread[0, 0])) * _NORM
-    return matrix_distance(np.linalg.cholesky(metric).tolist(), spread) * _NORM
+        return math.sqrt(float(metric[0, 0]) / float(spread[0, 0])) * SOLVED_UP
+    return matrix_distance(np.linalg.cholesky(metric).tolist(), spread) * SOLVED_UP
 
 
 def shortening(metric: Matrix) -> float:
@@ -230,12 +228,12 @@ def norm(middle: Sequence[float], off: Sequence[float], spread: Matrix) -> float
     import numpy as np
 
     if len(spread) == 1:
-        return (abs(middle[0]) + off[0]) / math.sqrt(float(spread[0, 0])) * ROUND_UP
+        return (abs(middle[0]) + off[0]) / math.sqrt(float(spread[0, 0])) * COMPUTED_UP
     found = matrix_distance([[x] for x in middle], spread)
     if any(off):
         scale = np.sqrt(np.diag(spread))
         unit, widths = spread / np.outer(scale, scale), np.array(off) / scale
         if not np.linalg.cond(unit) < _CONDITION:
             raise CertificateError("certificate: the spread of the averages is nearly singular.")
-        found += math.sqrt(float(widths @ np.abs(np.linalg.inv(unit)) @ widths)) * _NORM
-    return found * ROUND_UP
+        found += math.sqrt(float(widths @ np.abs(np.linalg.inv(unit)) @ widths)) * SOLVED_UP
+    return found * COMPUTED_UP

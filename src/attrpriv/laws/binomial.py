@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SOLVED_UP
 
 _LEAST = 1e-100
 
@@ -45,7 +46,7 @@ def _tail(n: int, failure: float, k: int) -> float:
     if k > n:
         return 1.0
     # The library loses digits far out, where no promise needs them: below this a tail counts as this.
-    return min(1.0, float(betainc(n - k + 1, k, failure)) * (1 + 1e-9) + _LEAST)
+    return min(1.0, float(betainc(n - k + 1, k, failure)) * SOLVED_UP + _LEAST)
 
 
 def _require(share: float) -> None:

@@ -24,14 +24,13 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.records import Number, exactly
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Array = NDArray[np.float64]
-
-_ULP = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +75,11 @@ def binomial_tails(n: int, p: Number) -> BinomialTails:
     small = lower <= upper
     small[-1] = False
     spread = max(_roundings(lower[small], masses[small]), _roundings(upper[:-1][~small[:-1]], masses[1:][~small[:-1]]))
-    below = np.where(small, lower, np.log1p(-np.exp(np.minimum(upper, -_ULP))))
-    above = np.where(small, np.log1p(-np.exp(np.minimum(lower, -_ULP))), upper)
+    below = np.where(small, lower, np.log1p(-np.exp(np.minimum(upper, -ULP))))
+    above = np.where(small, np.log1p(-np.exp(np.minimum(lower, -ULP))), upper)
     for array in (below, above):
         array.flags.writeable = False
-    return BinomialTails(n, below, above, 2 * (error + spread) + 16 * _ULP, p)
+    return BinomialTails(n, below, above, 2 * (error + spread) + 16 * ULP, p)
 
 
 def _log_masses(n: int, p: Number) -> tuple[Array, float]:
@@ -93,7 +92,7 @@ def _log_masses(n: int, p: Number) -> tuple[Array, float]:
     log_p, log_q = _log(exactly(p)), _log(1 - exactly(p))
     masses = factorials[-1] - (factorials + factorials[::-1]) + (k * log_p + (n - k) * log_q)
     largest = 2 * float(factorials[-1]) + n * max(-log_p, -log_q) + 1
-    return np.asarray(masses, dtype=np.float64), 8 * _ULP * largest
+    return np.asarray(masses, dtype=np.float64), 8 * ULP * largest
 
 
 def _log(p: Fraction) -> float:
@@ -107,4 +106,4 @@ def _roundings(tails: Array, masses: Array) -> float:
 
     if tails.size == 0:
         return 0.0
-    return float(8 * _ULP * np.max((2 + np.abs(tails)) * np.exp(tails - masses)))
+    return float(8 * ULP * np.max((2 + np.abs(tails)) * np.exp(tails - masses)))

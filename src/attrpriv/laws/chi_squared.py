@@ -20,6 +20,7 @@ import math
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import ULP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_ULP = 2.0**-52
 # Beyond this many degrees of freedom the series has millions of terms.
 _MOST_FREEDOM = 10**11
 # Up to this many, y^(d/2-1) e^-y is below e^-600 from y = 700 on.
@@ -68,7 +68,7 @@ def _log_factor(a: float, y: Array) -> Array:
     logarithm = np.where(u > -0.5, np.log1p(np.maximum(u, -0.5)), np.log(y / a))
     stirling = 0.5 * math.log(2 * math.pi * a) + 1 / (12 * a) - 1 / (360 * a**3)
     # (y - a)/a is good to two roundings, its logarithm's argument too; each of the three terms to four of its own size.
-    slack = 8 * _ULP * (a * (np.abs(u) + np.abs(logarithm)) + abs(stirling) + 1)
+    slack = 8 * ULP * (a * (np.abs(u) + np.abs(logarithm)) + abs(stirling) + 1)
     return np.asarray(-a * (u - logarithm) - stirling + slack, dtype=np.float64)
 
 
@@ -83,7 +83,7 @@ def _series(a: float, y: Array) -> Array:
         products = term[:, None] * np.cumprod(y[:, None] / (a + steps), axis=1)
         total, term = total + products.sum(axis=1), products[:, -1]
     ratio = y / (a + terms + 1)
-    return np.asarray((total + term * ratio / (1 - ratio)) * (1 + 4 * _ULP * (terms + 16)), dtype=np.float64)
+    return np.asarray((total + term * ratio / (1 - ratio)) * (1 + 4 * ULP * (terms + 16)), dtype=np.float64)
 
 
 def upper_tail_upper(freedom: int, w: float) -> float:
@@ -110,7 +110,7 @@ def upper_tail_upper(freedom: int, w: float) -> float:
         term *= y / power
         power += 1
     # exp(-y) is off by up to y roundings, erfc by up to y + 4 (its argument is rounded), and each term by a few more.
-    return min(1.0, total * (1 + _ULP * (4 * y + 8 * freedom + 64)) + 1e-300)
+    return min(1.0, total * (1 + ULP * (4 * y + 8 * freedom + 64)) + 1e-300)
 
 
 def _require_freedom(freedom: int) -> None:

@@ -29,8 +29,9 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, record_sum
-from attrpriv.laws.lattice_law import SMALLEST, UNIT, up
+from attrpriv.laws.lattice_law import SMALLEST, up
 from attrpriv.laws.records import Interval01, Number, RecordLaws
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -138,7 +139,7 @@ def _weights(cases: CountCases, case: tuple[Run, ...], tail: float) -> _Weights:
         window.start,
         np.where(kept, np.exp(np.where(kept, powers, 0.0)), 0.0)[window],
         inside[window],
-        math.expm1(float(errors[kept].max())) * (1 + 1e-9),
+        math.expm1(float(errors[kept].max())) * SOLVED_UP,
         up(math.fsum(np.exp((powers + errors)[inside & ~kept])) + (cases.n + 1) * UNDERFLOW),
     )
 
@@ -173,7 +174,7 @@ def _mixed(cases: CountCases, weights: _Weights) -> MixedMasses:
             held += weight * power
     # For each row: 4 units of the probability, one of the product, and one for each term added.
     rounding = math.expm1((rows * (8 + len(member)) + 8) * UNIT)
-    error = ((1 + rounding) * (1 + weights.error) / (1 - weights.error) - 1) * (1 + 1e-9) + 8 * UNIT
+    error = ((1 + rounding) * (1 + weights.error) / (1 - weights.error) - 1) * SOLVED_UP + 8 * UNIT
     # A product that underflows goes into at most m + 1 of the sums.
     floor = 8.0 * (rows + 1) * (horner_work(cases, rows) + rows + 1) * UNDERFLOW + 2 * weights.left_out
     return MixedMasses(rows * records.values[0], held / math.fsum(weights.values), error, up(floor))

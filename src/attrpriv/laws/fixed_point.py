@@ -26,8 +26,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.lattice_law import SUM_SLACK
 from attrpriv.laws.records import exactly
+from attrpriv.numerics.rounding import SUM_SLACK
 
 # Every entry is short of the truth by less than this many units.
 SHORT = 2

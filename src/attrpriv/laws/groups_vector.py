@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import PSD_SLACK, SUMMED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,8 +36,6 @@ Law = tuple[Vector, Rows]
 MOST_COLUMNS = 8
 # More corners than this would take minutes.
 MOST_SHIFTS = 1024
-_ROUND_UP = 1 + 1e-14
-_PSD_SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -79,13 +78,13 @@ class VectorCase:
     def shifts(self) -> tuple[Vector, ...]:
         """The corners of what the difference of two means can be; each coordinate is right to a relative 1e-13."""
         signs = list(itertools.product((1.0, -1.0), repeat=self.size)) if self.mean_tolerance else [(0.0,) * self.size]
-        scale = self.apart / self.n * _ROUND_UP
+        scale = self.apart / self.n * SUMMED_UP
         found: dict[Vector, None] = {}
         for member, other in itertools.product(self.members, self.rest):
             centre = [a - b for a, b in zip(member[0], other[0], strict=True)]
             reach = [self.mean_tolerance * (math.sqrt(member[1][k][k]) + math.sqrt(other[1][k][k])) for k in range(self.size)]
             for sign in signs:
-                found[tuple(scale * (c + s * r * _ROUND_UP) for c, s, r in zip(centre, sign, reach, strict=True))] = None
+                found[tuple(scale * (c + s * r * SUMMED_UP) for c, s, r in zip(centre, sign, reach, strict=True))] = None
         return tuple(found)
 
     def told(self) -> tuple[Vector, ...]:
@@ -96,7 +95,7 @@ class VectorCase:
         """The corners of what the tolerance adds to it; a single zero where there is none."""
         if not self.mean_tolerance:
             return ((0.0,) * self.size,)
-        scale = self.mean_tolerance * self.apart / self.n * _ROUND_UP**2
+        scale = self.mean_tolerance * self.apart / self.n * SUMMED_UP**2
         found: dict[Vector, None] = {}
         for (_, one), (_, other) in itertools.product(self.members, self.rest):
             reach = [scale * (math.sqrt(one[k][k]) + math.sqrt(other[k][k])) for k in range(self.size)]
@@ -125,5 +124,5 @@ def _require_law(law: Law, size: int) -> None:
     sds = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     if not (sds > 0).all() or not (matrix == matrix.T).all():
         raise UsageError("categories: needs symmetric covariance matrices with positive variances.")
-    if not np.linalg.eigvalsh(matrix / np.outer(sds, sds))[0] >= -_PSD_SLACK:
+    if not np.linalg.eigvalsh(matrix / np.outer(sds, sds))[0] >= -PSD_SLACK:
         raise UsageError("categories: covariance matrices must be positive semidefinite. Got one that is not.")

@@ -27,8 +27,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.lattice_law import SMALLEST, UNIT, LatticeLaw, mixture, up
+from attrpriv.laws.lattice_law import SMALLEST, LatticeLaw, mixture, up
 from attrpriv.laws.records import Number, exactly
+from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -87,7 +88,7 @@ def _normalised(n: int, odds: float, start: int, mode: int, weights: Array) -> L
     total = math.fsum(weights)
     steps = np.abs(np.arange(len(weights)) - mode)
     # The sum is off by the average error of its terms.
-    error = (float(steps.max()) + float(np.dot(steps, weights)) / total * (1 + 1e-9)) * _STEP * (1 + 1e-9) + 8 * UNIT
+    error = (float(steps.max()) + float(np.dot(steps, weights)) / total * SOLVED_UP) * _STEP * SOLVED_UP + 8 * UNIT
     end, beyond = start + len(weights) - 1, 0.0
     if end < n:
         beyond += float(weights[-1]) / total * _geometric(_ratio(n, odds, end))
@@ -124,9 +125,9 @@ def _products(ratios: Array) -> Array:
 
 def _bernstein(n: int, p: Number, tail: float) -> tuple[int, int]:
     """Where all but `tail` of Bin(n, p) lies."""
-    log = math.log(2 / tail) * (1 + 1e-12)
+    log = math.log(2 / tail) * COMPUTED_UP
     reach = log / 3 + math.sqrt(log * log / 9 + 2 * log * n * float(p) * float(1 - p))
-    centre, reach = float(n * p), reach * (1 + 1e-12) + 2
+    centre, reach = float(n * p), reach * COMPUTED_UP + 2
     return max(0, math.floor(centre - reach)), min(n, math.ceil(centre + reach))
 
 
@@ -180,7 +181,7 @@ def discrete_laplace(scale: float, *, tail: float) -> LatticeLaw:
     import numpy as np
 
     _require_noise("scale", scale, tail)
-    last = math.ceil(scale * math.log(2 / tail) * (1 + 1e-12))
+    last = math.ceil(scale * math.log(2 / tail) * COMPUTED_UP)
     _require_width(last)
     steps = np.arange(last + 1) / scale
     masses = _kept(math.tanh(0.5 / scale) * np.exp(-steps))

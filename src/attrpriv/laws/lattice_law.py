@@ -29,6 +29,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SUM_SLACK, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,11 +37,8 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-# The unit of rounding, and the least mass for which products of positive floats keep their relative accuracy.
-UNIT = 2.0**-53
+# The least mass for which products of positive floats keep their relative accuracy.
 SMALLEST = 2.0**-1000
-# How far probabilities may be from summing to one.
-SUM_SLACK = 1e-9
 # Products up to which a direct sum is used, where it need not be; and beyond which it is refused.
 DIRECT = 2**25
 _LARGEST = 2**36

@@ -22,17 +22,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SUM_SLACK, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# How far probabilities written as decimal fractions may be from summing to one.
-SUM_SLACK = 1e-9
 # Below this a float may have lost digits; such an entry is treated as if nothing were known of it.
 LEAST = 1e-280
 MOST_STATES = 64
-_UNIT = 2.0**-53
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ class MarkovChain:
 
     def error(self, steps: float) -> float:
         """A bound on the relative error of an entry after this many factors: as written, divided by the sum, multiplied."""
-        return math.expm1(min(1.0, (2 * self.states + 8) * (steps + 1) * _UNIT))
+        return math.expm1(min(1.0, (2 * self.states + 8) * (steps + 1) * UNIT))
 
 
 def _require_law(name: str, law: Sequence[float], k: int) -> None:
@@ -184,5 +182,5 @@ def _drift(law: NDArray[np.float64], step: NDArray[np.float64], chain: MarkovCha
 
     held = law > 0
     ratios = np.log((law @ step)[held] / law[held])
-    once = float(ratios.max() - ratios.min()) + 4 * chain.error(1) + 8 * _UNIT
-    return (length - node) * once + 2 * chain.error(node) + 8 * _UNIT
+    once = float(ratios.max() - ratios.min()) + 4 * chain.error(1) + 8 * UNIT
+    return (length - node) * once + 2 * chain.error(node) + 8 * UNIT

@@ -21,8 +21,7 @@ from typing import Literal
 
 from attrpriv.errors import UsageError
 from attrpriv.laws.intervals import IntervalUnion
-
-_ROUND = 16 * 2.0**-52
+from attrpriv.numerics.rounding import SOME_ULPS
 
 
 @dataclass(frozen=True)
@@ -74,14 +73,14 @@ class Spread:
         if self.explained == 0:
             return 0.0
         left = self.residual + variance
-        return math.sqrt(self.explained / left) * (1 + _ROUND) if left > 0 else math.inf
+        return math.sqrt(self.explained / left) * (1 + SOME_ULPS) if left > 0 else math.inf
 
     def need(self, lam: float) -> float:
         """The least noise variance with which `lam` is not exceeded, rounded up."""
         if self.explained == 0:
             return 0.0
-        total = self.explained / lam**2 * (1 + 4 * _ROUND)
-        return max(0.0, total - self.residual * (1 - _ROUND))
+        total = self.explained / lam**2 * (1 + 4 * SOME_ULPS)
+        return max(0.0, total - self.residual * (1 - SOME_ULPS))
 
 
 @dataclass(frozen=True)
@@ -107,14 +106,14 @@ class MovingCases:
         """The split of Var F that shows the most of a g with this standard deviation."""
         low, high = self.query_sds
         if self.form == "itself":
-            return Spread(sd**2 * (1 + _ROUND), 0.0)
+            return Spread(sd**2 * (1 + SOME_ULPS), 0.0)
         if self.form == "correlation":
             # lam grows with both, whatever the noise.
             rho = min(1.0, self.strength)
-            return Spread((rho * high) ** 2 * (1 + _ROUND), high**2 * (1 - rho) * (1 + rho) * (1 - _ROUND))
+            return Spread((rho * high) ** 2 * (1 + SOME_ULPS), high**2 * (1 - rho) * (1 + rho) * (1 - SOME_ULPS))
         # lam grows with the explained part and falls with the whole; the whole is at least the explained part.
-        explained = min(self.strength * sd, high) ** 2 * (1 + _ROUND)
-        return Spread(explained, max(0.0, low**2 * (1 - _ROUND) - explained))
+        explained = min(self.strength * sd, high) ** 2 * (1 + SOME_ULPS)
+        return Spread(explained, max(0.0, low**2 * (1 - SOME_ULPS) - explained))
 
     def correlation(self) -> float:
         """The largest |correlation| in the box."""

@@ -30,8 +30,9 @@ from attrpriv.laws.binomial_tails import LogTails, binomial_tails
 from attrpriv.laws.count_cases import MixedMasses
 from attrpriv.laws.fixed_point import fixed_binomial_sum
 from attrpriv.laws.lattice import LatticeLaw, binomial_sum, mixture
-from attrpriv.laws.lattice_law import UNIT, require_probabilities, up
+from attrpriv.laws.lattice_law import require_probabilities, up
 from attrpriv.laws.records import Interval01, Number
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +118,7 @@ def _drift(n: int, pair: Interval01) -> float:
         return 0.0
     ratio = float(max(high / low, (1 - low) / (1 - high)) - 1) * (1 + 4 * UNIT)
     power = n * math.log1p(ratio) * (1 + 8 * UNIT)
-    return math.expm1(power) * (1 + 1e-9) if power < 1 else math.inf
+    return math.expm1(power) * SOLVED_UP if power < 1 else math.inf
 
 
 @lru_cache(maxsize=16)

@@ -27,12 +27,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import SUM_SLACK
 
 # A probability is the float that writes it, or a fraction where none does: 5/13, and what 1e-20 leaves of 1.
 Number = float | Fraction
 Interval01 = tuple[Number, Number]
-# How far probabilities written as decimal fractions may be from summing to one.
-SUM_SLACK = 1e-9
 
 
 def exactly(value: Number) -> Fraction:

@@ -27,6 +27,7 @@ from attrpriv.errors import RefusedError
 from attrpriv.framework import Assumption, Problem
 from attrpriv.guarantee.charges import Charged
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.numerics.rounding import COMPUTED_DOWN, LEFT_DOWN
 
 _RESERVE = 0.02
 # In a sequence grids and recorded values are paid for so many averages and so much, whether they are asked for or not: the
@@ -81,11 +82,11 @@ def budget(
     shape_eta = max((shape.eta for shape in shapes), default=0.0)
     fit = _fit_charge(problem, theta)
     lam = grid_lambda + lattice_lambda + shape_lambda
-    epsilon = (problem.epsilon - 2 * lam) * (1 - 1e-12)
+    epsilon = (problem.epsilon - 2 * lam) * COMPUTED_DOWN
     reserve = _RESERVE * problem.delta
     left = fit.calibration - reserve - clip_delta
     left -= (grid_eta + shape_eta) * (1 + math.exp(problem.epsilon))
-    delta = left * math.exp(-lam) * (1 - 1e-10)
+    delta = left * math.exp(-lam) * LEFT_DOWN
     if not (epsilon > 0 and delta > 0):
         raise Refusal(
             f"what comes before the calibration (grids, recorded spacing, shape, clipping, fit) costs more than epsilon "

@@ -26,6 +26,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.weights_case import WeightsCase, read_on, regression, undeclared_spacing, weights_case
 from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.noise import granularity
+from attrpriv.numerics.rounding import SOLVED_DOWN
 
 REFERENCE = "docs/theory/calibrated-weights.md"
 # How much less than stated the sensitive columns' sds are where the plan says what delta then is.
@@ -68,7 +69,7 @@ def _bound(problem: Problem, failures: Sequence[Failure], delta: float) -> float
     cap = (1 + 4 * most / (problem.n - failures[0].columns)) / problem.n
     for _ in range(8):
         spent = 2.1 * direction_eta(problem.n, cap, len(problem.columns))  # 1 + e^(2 lambda) times, with lambda next to 0
-        rest = (delta - spent) * (1 - 1e-9)
+        rest = (delta - spent) * SOLVED_DOWN
         if not rest > 0:
             break
         bound = least_bound(failures, rest)

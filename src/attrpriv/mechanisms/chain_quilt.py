@@ -27,10 +27,9 @@ from attrpriv.mechanisms.quilt_model_error import chain_model_error
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.numerics.rounding import SOLVED_UP
 
 _REFERENCE = "docs/theory/chain-quilt.md"
-# The certificate recomputes the loss from the scale; this much more noise covers its rounding.
-_MORE = 1 + 1e-9
 # Of a smaller share of the rate nothing is left but rounding.
 _LEAST_LEFT = 1e-6
 
@@ -48,9 +47,9 @@ def plan(problem: Problem) -> Plan:
     scores = _scores(problem, members, earlier)
     if not max(score.sigma for score in scores):
         raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
-    scale = _scale(tally.width, max(score.sigma for score in scores) * _MORE, earlier)
+    scale = _scale(tally.width, max(score.sigma for score in scores) * SOLVED_UP, earlier)
     if problem.individuals is not None:
-        scale = max(scale, tally.width / problem.individuals * _MORE)
+        scale = max(scale, tally.width / problem.individuals * SOLVED_UP)
     return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions.worst_case import steepest_slope
 from attrpriv.framework import Problem, Secret
+from attrpriv.numerics.rounding import SOLVED_UP
 
 # The largest share of delta that clipping may take.
 _SHARE = 0.1
@@ -46,4 +47,4 @@ def _chance(problem: Problem, gaussian: Gaussian, column: str, secret: Secret) -
     low, high = problem.bounds[column]
     mean = gaussian.mean[column]
     tails = float(ndtr((low - mean + reach) / own)) + float(ndtr((mean + reach - high) / own))
-    return n * tails * (1 + 1e-9)
+    return n * tails * SOLVED_UP

@@ -52,6 +52,7 @@ from attrpriv.guarantee import (
 )
 from attrpriv.laws.records import CountPairs, Interval01, Number, RecordLaws
 from attrpriv.mechanisms.accuracy import ModelError, off_by
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
 
 Real = Callable[[float], float]
 # The bound for all pairs at once is used where it exceeds the promise by no more than this share.
@@ -200,21 +201,21 @@ def moved(records: RecordLaws, pairs: CountPairs, off: float) -> float:
     for stated, wide in ((records.member, wider.member), (records.rest, wider.rest)):
         steps.append(max(_log_change(p, low, high) for (p, _), (low, high) in zip(stated, wide, strict=True)))
     ends = (pairs.low, pairs.high)
-    return 2 * max(a * steps[0] + (pairs.n - a) * steps[1] for a in ends) * (1 + 1e-9)
+    return 2 * max(a * steps[0] + (pairs.n - a) * steps[1] for a in ends) * SOLVED_UP
 
 
 def _log_change(p: Number, low: Number, high: Number) -> float:
     """An impossible value stays impossible."""
     if p == 0:
         return 0.0 if high == 0 else math.inf
-    return math.inf if low <= 0 else max(math.log(high / p), math.log(p / low)) * (1 + 1e-12)
+    return math.inf if low <= 0 else max(math.log(high / p), math.log(p / low)) * COMPUTED_UP
 
 
 def _parameter(
     evidence: ParameterNoiseEvidence | ParameterWassersteinEvidence | ParameterKernelEvidence, delta: float, off: float
 ) -> float:
     """The probabilities of the counted column's parameter, given the hidden one, are off."""
-    step = (math.log1p(off) - math.log1p(-off)) * (1 + 1e-9)
+    step = (math.log1p(off) - math.log1p(-off)) * SOLVED_UP
     if isinstance(evidence, ParameterKernelEvidence):
         return step + max(_attempt(partial(parameter_kernel_loss, evidence.weights, c.counts)) for c in evidence.checks)
     pure = math.inf
@@ -223,7 +224,7 @@ def _parameter(
     if not delta:
         return step + pure
     noisy = ParameterNoiseEvidence(event=evidence.event, checks=evidence.checks, noise=evidence.noise, scale=evidence.scale)
-    return step + min(pure, _attempt(lambda: least_epsilon(noisy.delta, delta / (1 + off) * (1 - 1e-12))))
+    return step + min(pure, _attempt(lambda: least_epsilon(noisy.delta, delta / (1 + off) * COMPUTED_DOWN)))
 
 
 def widened(records: RecordLaws, off: float) -> RecordLaws:

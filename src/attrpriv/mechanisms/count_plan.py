@@ -16,6 +16,7 @@ from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.tally import Tally
 from attrpriv.mechanisms.whole_spread import TallyNoise, WholeSpread
 from attrpriv.mechanisms.wording import common_assumptions, statement
+from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.queries.query import Query
 
 
@@ -116,7 +117,7 @@ def _row_evidence(found: Asked, noise: TallyNoise, scale: float) -> LaplaceEvide
 def row_scale(found: Asked) -> float:
     """The scale of Laplace noise that protects single rows; 0 where the policy does not ask for that."""
     epsilon = found.problem.individuals
-    return 0.0 if epsilon is None else found.tally.width / epsilon * (1 + 1e-9)
+    return 0.0 if epsilon is None else found.tally.width / epsilon * SOLVED_UP
 
 
 def additive_error(problem: Problem, tally: Tally, query: Query) -> Error:

@@ -35,6 +35,7 @@ from attrpriv.mechanisms.counted import Counted, counted, rows_apart
 from attrpriv.mechanisms.joint_law import joint_laws
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.numerics.rounding import COMPUTED_DOWN, SUMMED_DOWN
 from attrpriv.queries.sql import parse_queries
 
 _REFERENCE = "docs/theory/count-sequences.md"
@@ -73,7 +74,7 @@ class Standing:
 
     def epsilon(self, problem: Problem) -> float:
         """What noise for the whole range may lose; the last digits are left to rounding."""
-        return (self.most - self.spent) * problem.epsilon * (1 - 1e-12) - 1e-14 * problem.epsilon
+        return (self.most - self.spent) * problem.epsilon * COMPUTED_DOWN - 1e-14 * problem.epsilon
 
     def room(self, problem: Problem) -> float | None:
         """The most that may be lost by bounds that later releases can go on from; None where nothing is kept for them."""
@@ -88,7 +89,7 @@ def plan_count(problem: Problem) -> Plan:
     laws = {**standing.laws, unit.identity: found}
     checks = _checks(problem, standing.past.counted(unit), laws)
     evidence = CountSequenceEvidence(past=standing.past, now=unit, checks=checks)
-    most, room = standing.most * problem.epsilon * (1 - 1e-14), standing.room(problem)
+    most, room = standing.most * problem.epsilon * SUMMED_DOWN, standing.room(problem)
 
     def at(scale: float) -> CountSequenceEvidence:
         return evidence.model_copy(update={"now": unit.model_copy(update={"rate": rate_of(scale)})})

@@ -28,6 +28,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
 from attrpriv.mechanisms.tally_layout import layout
 from attrpriv.mechanisms.wording import statement
+from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/yardsticks.md"
@@ -49,9 +50,9 @@ def plan_group_dp(problem: Problem) -> Plan:
     tally = _tally(problem, query)
     width = float(problem.n * tally.width)
     epsilon, proof = range_budget(problem)
-    scale = width / epsilon * (1 + 1e-11)
+    scale = width / epsilon * AIMED_UP
     if problem.individuals is not None:
-        scale = max(scale, tally.width / problem.individuals * (1 + 1e-11))
+        scale = max(scale, tally.width / problem.individuals * AIMED_UP)
     term = LaplaceTerm(column=query.text, sensitivity=width, scale=scale, granularity=_NO_GRID)
     rows = None
     if problem.individuals is not None:

@@ -32,7 +32,7 @@ from attrpriv.mechanisms.cases import CaseNoise, by_law, case_noise
 from attrpriv.mechanisms.clipping import clip_charge
 from attrpriv.mechanisms.gaussian_model_error import gaussian_model_error
 from attrpriv.mechanisms.individuals import row_evidence
-from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
+from attrpriv.mechanisms.noise_design import Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
@@ -43,6 +43,7 @@ from attrpriv.mechanisms.stacked import Past, conditioned, target
 from attrpriv.mechanisms.subset import Rows, grouped, subset_lines
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.rounding import SOLVED_UP
 
 # In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
 _SEQUENCE_MASK = 1.5
@@ -262,7 +263,7 @@ def _certificate(
     left: Budget,
 ) -> Certificate:
     gap = max((scales[c] - floor[c] for c in problem.columns), default=0.0)
-    exact = all(scales[c] <= floor[c] * ROUND_UP**2 for c in problem.columns)
+    exact = all(scales[c] <= floor[c] * SOLVED_UP**2 for c in problem.columns)
     return Certificate(
         epsilon=problem.epsilon,
         delta=left.promised,

@@ -34,6 +34,7 @@ from attrpriv.mechanisms.transport_case import Told, is_exact, statistics_of, to
 from attrpriv.mechanisms.transport_ways import Way, best_way
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.queries.query import quoted
 
 REFERENCE = "docs/theory/transport.md"
@@ -66,7 +67,7 @@ def plan(whole: Problem) -> Plan:
     sds = [max(sd_of_form(member, form) for member in theta) / math.sqrt(size) for form, size in asked]
     way = best_way(problem, theta, found, least, sds, mu)
     plain = _plain(whole)
-    if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * (1 + 1e-9)):
+    if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * SOLVED_UP):
         note = "nothing is gained by taking back what the secret tells: this is the plan of gaussian."
         return plain.model_copy(update={"mechanism": "transport", "notes": (*plain.notes, note)})
     if way is None:

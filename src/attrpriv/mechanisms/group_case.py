@@ -21,6 +21,7 @@ from attrpriv.guarantee import GroupCheck
 from attrpriv.laws.records import CountPairs
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import TallyCategory
+from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.queries.conditions import Written
 
 # As for the Gaussian mechanism (`recorded`): few rounded values do not have a nearly normal average.
@@ -174,6 +175,6 @@ def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float
             sd = groups.sd_range(name, column)[1]
             mean, reach = groups.mean_of(name, column), groups.tolerance.mean * sd
             tails = float(ndtr((low - mean + reach) / sd)) + float(ndtr((mean + reach - high) / sd))
-            chance = max(chance, problem.n * tails * (1 + 1e-9))
+            chance = max(chance, problem.n * tails * SOLVED_UP)
     charge = (1 + math.exp(problem.epsilon)) * chance
     return charge if charge <= _CLIP_SHARE * problem.delta / len(problem.columns) else None

@@ -31,8 +31,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.row_shape import row_faults
 from attrpriv.mechanisms.wording import common_assumptions, known_line, statement
 from attrpriv.noise import MOST_BITS, granularity
-
-_ROUND_UP = 1 + 1e-9
+from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 
 Clips = Mapping[str, float | None]
 
@@ -123,13 +122,13 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
     try:
         variance = mask**2
         for check in cases:
-            delta = left.delta - check.tail * (1 + 1e-9)
+            delta = left.delta - check.tail * SOLVED_UP
             if not delta > 0:
                 raise RefusedError("delta is used up by the counts that a population's tables can have.")
             if isinstance(check.case, GroupCase):
-                variance = max(variance, least_group_noise(check.case, left.epsilon, delta * (1 - 1e-12), form, variance))
+                variance = max(variance, least_group_noise(check.case, left.epsilon, delta * COMPUTED_DOWN, form, variance))
         return GroupEvidence(
-            columns=problem.columns, form=form, scale=math.sqrt(variance) * _ROUND_UP, checks=tuple(cases), **left.charges
+            columns=problem.columns, form=form, scale=math.sqrt(variance) * SOLVED_UP, checks=tuple(cases), **left.charges
         )
     except (RefusedError, UsageError) as error:
         reason = str(error)
@@ -139,7 +138,7 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
 def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
     """Whether no smaller noise of this form would do: exact laws, or the mask alone."""
     stated = all(isinstance(check.case, GroupCase) and check.case.exact and check.shares is None for check in cases)
-    return stated or evidence.scale <= lattice.masks[evidence.columns[0]] * _ROUND_UP**2
+    return stated or evidence.scale <= lattice.masks[evidence.columns[0]] * SOLVED_UP**2
 
 
 # ----------------------------------------------------------------------------------------------------- several averages
@@ -158,8 +157,8 @@ def _vector(
         equalised = equalise(check.case)
         draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
         left = group_budget(problem, theta, lattice, clips, draws)
-        masks = [lattice.masks[column] * _ROUND_UP for column in problem.columns]
-        delta = (left.delta - check.tail * (1 + 1e-9)) * (1 - 1e-9)
+        masks = [lattice.masks[column] * SOLVED_UP for column in problem.columns]
+        delta = (left.delta - check.tail * SOLVED_UP) * SOLVED_DOWN
         noise = least_group_covariance(check.case, left.epsilon, delta, masks)
         evidence = GroupVectorEvidence(
             columns=problem.columns,
@@ -282,7 +281,7 @@ def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, latt
                 f"{column}: values of undeclared spacing; digits are masked by noise of at least {lattice.masks[column]:.3g}. "
                 "Declare resolution to change that."
             )
-        if isinstance(evidence, GroupEvidence) and _own(evidence)[k] <= lattice.masks[column] * _ROUND_UP**2:
+        if isinstance(evidence, GroupEvidence) and _own(evidence)[k] <= lattice.masks[column] * SOLVED_UP**2:
             notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
         if column in problem.bounds and clips.get(column) is None:
             notes.append(f"{column}: bounds are not applied, because clipping would change the law that is assumed.")

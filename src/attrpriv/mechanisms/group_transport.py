@@ -47,9 +47,9 @@ from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 
 REFERENCE = "docs/theory/groups-transport.md"
-_ROUND_UP = 1 + 1e-9
 _FORMS: tuple[Form, ...] = ("direct", "equalised")
 
 
@@ -92,7 +92,7 @@ def _plain(problem: Problem) -> Plan | None:
 
 def _require_something(plain: Plan | None, lattice: Recorded) -> None:
     """Where the mask of the digits is all that is needed, there is nothing to take back."""
-    if plain is not None and all(part.noise.scale <= lattice.masks[part.column] * _ROUND_UP**3 for part in plain.columns):
+    if plain is not None and all(part.noise.scale <= lattice.masks[part.column] * SOLVED_UP**3 for part in plain.columns):
         raise Refusal("no noise is needed beyond the mask of the digits, so that there is nothing to take back; use gaussian.")
 
 
@@ -121,10 +121,10 @@ def _centres(case: GroupCase | VectorCase, means: Sequence[Sequence[float]], way
 
 
 def _left(left: Budget, check: GroupCheck) -> float:
-    delta = left.delta - check.tail * (1 + 1e-9)
+    delta = left.delta - check.tail * SOLVED_UP
     if not delta > 0:
         raise RefusedError("delta is used up by the counts that a population's tables can have.")
-    return delta * (1 - 1e-9)
+    return delta * SOLVED_DOWN
 
 
 # --------------------------------------------------------------------------------------------------------- one average
@@ -156,7 +156,7 @@ def _scalar(
     evidence = GroupTransportEvidence(
         columns=problem.columns,
         form=clamp.form,
-        scale=math.sqrt(clamp.noise_variance) * _ROUND_UP,
+        scale=math.sqrt(clamp.noise_variance) * SOLVED_UP,
         reach=clamp.reach,
         centre=centre,
         check=check,
@@ -191,7 +191,7 @@ def _vector(
             problem, (groups,), lattice, clips, sum(len(part.factor[0]) for part in parts) + len(problem.columns)
         )
         centre = _centres(case, [mean for mean, _ in (*case.members, *case.rest)], ways)
-        masks = [lattice.masks[column] * _ROUND_UP for column in problem.columns]
+        masks = [lattice.masks[column] * SOLVED_UP for column in problem.columns]
         moves = [vector_moves(case, parts, centre, way) for way in ways]
         wide = max(range(len(ways)), key=lambda k: float((moves[k].weights @ moves[k].values ** 2).sum()))
         clamp = best_vector_clamp(case, left.epsilon, _left(left, check), moves[wide], masks, between_of(check))
@@ -225,7 +225,7 @@ def _vector_evidence(
 
 
 def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expected, lattice: Recorded, clips: Clips) -> Plan:
-    beyond_mask = max(_fixed(evidence, k) - lattice.masks[column] * _ROUND_UP**3 for k, column in enumerate(problem.columns))
+    beyond_mask = max(_fixed(evidence, k) - lattice.masks[column] * SOLVED_UP**3 for k, column in enumerate(problem.columns))
     beyond_mask = max(0.0, beyond_mask)
     certificate = Certificate(
         epsilon=problem.epsilon,

@@ -16,6 +16,7 @@ from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen
 from attrpriv.mechanisms.wording import common_assumptions
+from attrpriv.numerics.rounding import SOLVED_UP
 
 # As for the Gaussian mechanism (`recorded`): few rounded values do not have a nearly normal average.
 _LEAST_ROWS = 100
@@ -147,7 +148,7 @@ def _clip_chance(problem: Problem, member: Hierarchy, column: str, secret: Secre
     moved = [member.mean[column] + member.slope(column, hidden) * (end - member.mean[hidden]) for end in secret.ends]
     low, high = problem.bounds[column]
     tails = float(ndtr((low - min(moved)) / row)) + float(ndtr((max(moved) - high) / row))
-    return problem.n * tails * (1 + 1e-9)
+    return problem.n * tails * SOLVED_UP
 
 
 # -------------------------------------------------------------------------------------------------------------- words

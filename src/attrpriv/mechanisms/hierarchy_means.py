@@ -23,12 +23,13 @@ from attrpriv.mechanisms.budget import Budget, allowed_distance, budget
 from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.hierarchy_case import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.mechanisms.individuals import row_evidence
-from attrpriv.mechanisms.noise_design import ROUND_UP, Design, apart, common_bits, design
+from attrpriv.mechanisms.noise_design import Design, apart, common_bits, design
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.rounding import SOLVED_UP
 
 REFERENCE = "docs/theory/hierarchy.md"
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
@@ -45,7 +46,7 @@ def plan(problem: Problem) -> Plan:
     if common_bits(layout) > MOST_BITS:
         raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
     floor = _floor(problem, found, lattice, gaussian_mu(left.epsilon, left.delta))
-    exact = all(scale <= least * ROUND_UP**2 for scale, least in zip(layout.scales(), floor, strict=True))
+    exact = all(scale <= least * SOLVED_UP**2 for scale, least in zip(layout.scales(), floor, strict=True))
     gap = max((scale - least for scale, least in zip(layout.scales(), floor, strict=True)), default=0.0)
     certificate = Certificate(
         epsilon=problem.epsilon,

@@ -27,14 +27,11 @@ from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits
 from attrpriv.mechanisms.group_case import Recorded
 from attrpriv.mechanisms.hierarchy_case import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.mechanisms.hierarchy_means import REFERENCE, real_epsilon
-from attrpriv.mechanisms.noise_design import ROUND_UP
 from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import MOST_BITS, granularity
-
-# The distance left to the clamp, from below: what is stored is rounded, and the certificate checks it again.
-_SHY = 1 - 1e-9
+from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 
 
 def plan(problem: Problem) -> Plan:
@@ -60,7 +57,7 @@ def plan(problem: Problem) -> Plan:
         raise Refusal("the two averages differ too much in scale for a common grid.")
     evidence = HierarchyEvidence(columns=problem.columns, scale=scale, clamp=clamp, check=check, **left.charges)
     # A linear release is Gaussian, and its condition is necessary too; a clamp of wider reach would need noise, this one none.
-    exact = clamp.reach == 0 or scale <= lattice.masks[column] * ROUND_UP**2
+    exact = clamp.reach == 0 or scale <= lattice.masks[column] * SOLVED_UP**2
     certificate = Certificate(
         epsilon=problem.epsilon,
         delta=left.promised,
@@ -132,8 +129,8 @@ def _clamped(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> t
     """More noise allows a wider clamp: the noise of least mean square, from the mask to what needs no clamp at all."""
 
     def with_noise(variance: float) -> tuple[float, Clamp]:
-        scale = math.sqrt(variance) * ROUND_UP
-        room = mu * math.sqrt(check.variance + scale**2) * _SHY - 1e-14 * abs(check.slope) * check.apart
+        scale = math.sqrt(variance) * SOLVED_UP
+        room = mu * math.sqrt(check.variance + scale**2) * SOLVED_DOWN - 1e-14 * abs(check.slope) * check.apart
         return scale, centred.model_copy(update={"reach": max(0.0, room / 2)})
 
     least = mask**2
@@ -147,7 +144,7 @@ def _clamped(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> t
 
 def _linear(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> tuple[float, Clamp]:
     """y shrunk by a public share c, and the noise that the rest of it needs."""
-    apart, own = check.apart / (mu * _SHY), check.hidden_within**2 + centred.reads[0].mask ** 2
+    apart, own = check.apart / (mu * SOLVED_DOWN), check.hidden_within**2 + centred.reads[0].mask ** 2
 
     def needed(share: float) -> float:
         """The noise's variance, in units of b^2."""
@@ -162,7 +159,7 @@ def _linear(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> tu
     share = min(best, high)
     slope = check.slope * share
     rest = ((abs(check.slope - slope) + 4e-15 * abs(check.slope)) * apart) ** 2 - check.variance - slope**2 * own
-    scale = math.sqrt(max(mask**2, rest)) * ROUND_UP
+    scale = math.sqrt(max(mask**2, rest)) * SOLVED_UP
     return scale, centred.model_copy(update={"slopes": ((slope,),)})
 
 

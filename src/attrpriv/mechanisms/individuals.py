@@ -13,6 +13,7 @@ from attrpriv.framework import Problem
 from attrpriv.guarantee import LaplaceEvidence, LaplaceTerm
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_DOWN
 
 
 def row_evidence(problem: Problem, independent: Sequence[float], clips: Mapping[str, float | None]) -> LaplaceEvidence | None:
@@ -36,8 +37,8 @@ def row_evidence(problem: Problem, independent: Sequence[float], clips: Mapping[
 def row_term(problem: Problem, column: str, epsilon: float, step: float) -> LaplaceTerm:
     """Laplace noise on one average for one changed row."""
     low, high = problem.bounds[column]
-    moved = (high - low) / problem.n * (1 + 1e-12) + step
-    spendable = epsilon * (1 - 1e-9) - 2.0**-GRID_BITS
+    moved = (high - low) / problem.n * COMPUTED_UP + step
+    spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
         raise Refusal(f"individuals: the grid of the noise costs more than epsilon {problem.individuals:g} allows.")
     scale = moved / spendable

@@ -19,6 +19,7 @@ from attrpriv.mechanisms.count_sequence import plan_count
 from attrpriv.mechanisms.counted import Counted, counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.numerics.rounding import SOLVED_DOWN
 
 _REFERENCE = "docs/theory/exact-calibration.md"
 
@@ -93,4 +94,4 @@ def _exact(found: Counted, evidence: CountLaplaceEvidence | CountDirectEvidence 
     if isinstance(evidence, CountDirectEvidence) or found.tally.histogram or not evidence.scale:
         return True
     losses = [laplace_loss(case.records, case.pairs.apart, evidence.scale) for case in found.cases]
-    return max(loss.lower for loss in losses) >= max(loss.upper for loss in losses) * (1 - 1e-9)
+    return max(loss.lower for loss in losses) >= max(loss.upper for loss in losses) * SOLVED_DOWN

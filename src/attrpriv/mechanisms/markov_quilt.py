@@ -36,13 +36,13 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.tally import Tally, TallyCell
 from attrpriv.mechanisms.wording import common_assumptions, statement
 from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN, SOLVED_UP
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/markov-quilt.md"
 # A certificate carries its network; of a large one only what the answer depends on.
 _MOST_SHOWN = 60
-_ROUND_UP = 1 + 1e-9
 # A whole number's noise has no grid to pay for, and a term wants a positive one.
 _NO_GRID = 5e-324
 
@@ -88,7 +88,7 @@ def _counts(case: QuiltCase, query: Query) -> Plan:
     scale, found = case.known(sensitivity)
     rows = None
     if problem.individuals is not None:
-        scale = max(scale, tally.width / problem.individuals * _ROUND_UP)
+        scale = max(scale, tally.width / problem.individuals * SOLVED_UP)
         term = LaplaceTerm(column=query.text, sensitivity=float(tally.width), scale=scale, granularity=_NO_GRID)
         rows = LaplaceEvidence(epsilon=problem.individuals, terms=(term,))
     moves = float(problem.n * tally.width)
@@ -159,7 +159,7 @@ def _width(problem: Problem, column: str) -> float | None:
     if column not in problem.bounds:
         return None
     low, high = problem.bounds[column]
-    width = (high - low) * (1 + 1e-15)
+    width = (high - low) * ROUNDED_UP
     if not width < float("inf"):
         raise Refusal(f"bounds of {column} are too wide for a float.")
     return width
@@ -169,19 +169,19 @@ def _with_grid(case: QuiltCase, known: Known, grids: int) -> float:
     """The scale, in the unit of the sensitivity, that also pays for the grids of this many noises."""
     if not known.sensitivity:
         return 0.0
-    left = case.target * (1 - 1e-9) - known.spent - grids * 2.0**-GRID_BITS
+    left = case.target * SOLVED_DOWN - known.spent - grids * 2.0**-GRID_BITS
     if not left > 0:
         raise Refusal(f"the grid of the noise costs more than epsilon {case.problem.epsilon:g} allows.")
-    return known.sensitivity / left * _ROUND_UP
+    return known.sensitivity / left * SOLVED_UP
 
 
 def _row_scale(problem: Problem) -> float:
     """The scale, in widths, that protects single rows, which move an average by an n-th of its width."""
     count = len(problem.columns)
-    left = (problem.individuals or 0.0) * (1 - 1e-9) - count * 2.0**-GRID_BITS
+    left = (problem.individuals or 0.0) * SOLVED_DOWN - count * 2.0**-GRID_BITS
     if not left > 0:
         raise Refusal("individuals: the grid of the noise costs more than this epsilon allows.")
-    return count / problem.n / left * _ROUND_UP
+    return count / problem.n / left * SOLVED_UP
 
 
 def _term(column: str, width: float | None, scale: float) -> QuiltTerm:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import UsageError
 from attrpriv.guarantee.clamp import Clamp
 from attrpriv.mechanisms.accuracy import Error
+from attrpriv.numerics.rounding import COMPUTED_DOWN
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,6 +136,6 @@ def normal_points(dimensions: int) -> tuple[Array, Array]:
         ratio = (1 + ratio) ** (1 / (dimensions + 1))
     steps = ratio ** -np.arange(1, dimensions + 1)
     uniform = (0.5 + np.outer(np.arange(1, _POINTS + 1), steps)) % 1.0
-    half = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
+    half = ndtri(np.clip(uniform, 1e-12, COMPUTED_DOWN))
     points = np.vstack([half, -half])
     return points, np.full(len(points), 1 / len(points))

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 
 from attrpriv.calibration.least_trace import least_trace
 from attrpriv.mechanisms.seen import Seen
+from attrpriv.numerics.rounding import SHY_UP, SOLVED_UP
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float64]
-
-# Rounding of what follows, on the private side; the certificate re-checks the result.
-ROUND_UP = 1 + 1e-9
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class Design:
 
     def at_least(self, scale: float) -> Design:
         """The same with at least this much independent noise on each average."""
-        return Design(tuple(max(own, scale * ROUND_UP) for own in self.independent), self.factor)
+        return Design(tuple(max(own, scale * SOLVED_UP) for own in self.independent), self.factor)
 
     def scales(self) -> tuple[float, ...]:
         """The standard deviation of all the noise on each average."""
@@ -55,7 +53,7 @@ def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], 
     if not masks:
         return Design((), ())
     if len(masks) == 1:
-        return Design((_scalar(cases, masks[0], mu) * ROUND_UP,), ())
+        return Design((_scalar(cases, masks[0], mu) * SOLVED_UP,), ())
     independent = apart(cases, masks, mu)
     if any(case.signless for case in cases):
         return independent
@@ -79,7 +77,7 @@ def apart(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
     moving = int((moves.max(axis=0) > 0).sum()) if len(cases) else 0
     share = mu / math.sqrt(max(1, moving))
     needed = moves.max(axis=0) / share if len(cases) else np.zeros(len(masks))
-    return Design(tuple(max(mask, float(need)) * ROUND_UP for mask, need in zip(masks, needed, strict=True)), ())
+    return Design(tuple(max(mask, float(need)) * SOLVED_UP for mask, need in zip(masks, needed, strict=True)), ())
 
 
 def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
@@ -95,9 +93,9 @@ def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[flo
     values, vectors = np.linalg.eigh(noise)
     kept = values > 1e-12 * max(float(values[-1]), 1e-300)
     # Adding a little in every direction covers the rounding of the eigenvectors and of what was left out.
-    factor = (vectors[:, kept] * np.sqrt(values[kept])) * unit[:, None] * math.sqrt(1 + 1e-8)
+    factor = (vectors[:, kept] * np.sqrt(values[kept])) * unit[:, None] * math.sqrt(SHY_UP)
     slack = 1e-9 * max(0.0, float(values[-1]))
-    independent = [math.sqrt((mask / u) ** 2 + slack) * u * ROUND_UP for mask, u in zip(masks, sds, strict=True)]
+    independent = [math.sqrt((mask / u) ** 2 + slack) * u * SOLVED_UP for mask, u in zip(masks, sds, strict=True)]
     rows = tuple(tuple(float(x) for x in row) for row in factor)
     return Design(tuple(independent), rows if kept.any() else ())
 

@@ -51,6 +51,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wasserstein import shift_scale
 from attrpriv.mechanisms.whole_spread import WholeSpread
 from attrpriv.mechanisms.wording import statement
+from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 
 _REFERENCE = "docs/theory/parameter-counts.md"
 # `auto` solves the linear program up to so many rows; beyond, it takes more than a few seconds.
@@ -111,7 +112,7 @@ def plan_wasserstein(problem: Problem) -> Plan:
     ways = [_moved_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
-        ways += [_moved_laplace(found, problem.delta * (1 - 1e-9))]
+        ways += [_moved_laplace(found, problem.delta * SOLVED_DOWN)]
         ways += _moved_gaussian(found, problem.delta * (0.5 - 1e-9), min(_error(found, way) for way in ways))
     best = min(ways, key=lambda way: _error(found, way))
     ignored = f", mass {best.ignored:.3g} left aside" if best.ignored else ""
@@ -122,7 +123,7 @@ def plan_wasserstein(problem: Problem) -> Plan:
 
 def _moved_laplace(found: ParameterCounted, ignored: float) -> ParameterWassersteinEvidence:
     distance = _distance(found, ignored)
-    scale = max(row_scale(found), distance / found.problem.epsilon * (1 + 1e-11))
+    scale = max(row_scale(found), distance / found.problem.epsilon * AIMED_UP)
     return _moved(found, distance, ignored, "laplace", scale)
 
 

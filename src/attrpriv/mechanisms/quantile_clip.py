@@ -30,10 +30,10 @@ from attrpriv.mechanisms.recorded import Recorded, masks, recorded
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import granularity
+from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_DOWN
 from attrpriv.queries.linear import Linear
 
 REFERENCE = "docs/theory/quantile-clip.md"
-_SHY = 1 - 1e-11
 _ALONE = "each secret is protected on its own; a joint property of several secrets is not covered"
 
 
@@ -118,7 +118,7 @@ def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: Recorded
     try:
         left = math.sqrt(max(0.0, float(draft.residual)))
         if problem.spacing(problem.columns[0])[1] is False and 0 < left < moments.spacing[0]:
-            covered = (left * (1 - 1e-12), *moments.spacing[1:])
+            covered = (left * COMPUTED_DOWN, *moments.spacing[1:])
             draft = draft.model_copy(update={"moments": moments.model_copy(update={"spacing": covered})})
         if left < draft.moments.spacing[0]:
             raise Refusal(
@@ -130,7 +130,7 @@ def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: Recorded
         reason = str(error)
     if reason is not None:
         raise Refusal(f"the sensitive columns determine one another, or the query: {reason}")
-    half = (problem.epsilon - 2 * lam) / 2 * _SHY
+    half = (problem.epsilon - 2 * lam) / 2 * AIMED_DOWN
     if not half > 0:
         raise Refusal(f"the spacing of recorded values costs more than epsilon {problem.epsilon:g} allows; declare resolution.")
     return draft.model_copy(update={"below": half, "above": half})

@@ -24,6 +24,7 @@ from attrpriv.framework import Problem, Secret
 from attrpriv.guarantee.quantile_clip import QuantileClipEvidence
 from attrpriv.laws.exact_moments import covariance_of, regression
 from attrpriv.mechanisms.accuracy import ModelError, off_by
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -209,7 +210,7 @@ class _Family:
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
                 low, high = (low, middle) if _beyond(p[worst], loss[worst], middle) <= delta else (middle, high)
-            found = max(high, found * (1 + 1e-12))
+            found = max(high, found * COMPUTED_UP)
 
     def _laws(self, off: float, c: float) -> Array:
         """The logarithms of the cells' masses, a row for each value."""

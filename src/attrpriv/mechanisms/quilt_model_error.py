@@ -31,6 +31,7 @@ from attrpriv.guarantee import ChainEvidence, QuiltEvidence
 from attrpriv.guarantee.chain import ChainCheck
 from attrpriv.guarantee.quilts import QuiltCheck
 from attrpriv.mechanisms.accuracy import ModelError, off_by
+from attrpriv.numerics.rounding import COMPUTED_UP
 
 # Bounds over a tolerance look at every combination of states; in larger networks that can take long.
 _SMALL = 10
@@ -76,7 +77,7 @@ def _attempt(compute: Callable[[], float]) -> float:
 
 def log_change(off: float) -> float:
     """c, from above."""
-    return (math.log1p(off) - math.log1p(-off)) * (1 + 1e-12)
+    return (math.log1p(off) - math.log1p(-off)) * COMPUTED_UP
 
 
 def chain_model_error(evidence: ChainEvidence) -> tuple[ModelError, ...]:
@@ -91,7 +92,7 @@ def chain_model_error(evidence: ChainEvidence) -> tuple[ModelError, ...]:
 def _chain_loss(evidence: ChainEvidence, check: ChainCheck, moves: _Moves, off: float) -> float:
     rate, change = evidence.rate(), log_change(off)
     # Without a quilt all entries are near, and nothing rests on the chain.
-    trivial = evidence.length * rate * (1 + 1e-12)
+    trivial = evidence.length * rate * COMPUTED_UP
     found = _attempt(lambda: chain_loss(check.chain, evidence.length, rate + change, check.shapes))
     return min(trivial, found + change + moves.largest(change))
 

@@ -28,6 +28,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.statistic_plan import StatisticPlan
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.queries.intervals import NON_LINEAR, UNBOUNDED, Box, answer_interval, fits_floats
 from attrpriv.queries.query import Query, quoted
 
@@ -131,7 +132,7 @@ def plan_group_dp(problem: Problem) -> Plan:
     found = ranged(problem)
     epsilon, proof = range_budget(problem)
     # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
-    spendable = epsilon * (1 - 1e-9) - 2.0**-GRID_BITS
+    spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
         raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
     scale = found.width / spendable

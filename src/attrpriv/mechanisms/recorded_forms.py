@@ -32,6 +32,7 @@ from attrpriv.framework import Problem
 from attrpriv.mechanisms.recorded import UNDECLARED, Recorded, require_fine, require_rows, row_floors
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.subset import Rows
+from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.queries.query import quoted
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 
     Matrix = NDArray[np.float64]
 
-_ROUND_UP = 1 + 1e-9
 # Of each subset of which a column is averaged: the rows beyond those inside it, and the subset around it.
 Nested = Mapping[str | None, tuple[int, str | None]]
 
@@ -53,7 +53,7 @@ def form_masks(problem: Problem, theta: Sequence[Gaussian]) -> dict[str, float]:
     for key, form, rows in zip(problem.columns, problem.forms, Rows.of(problem).sizes, strict=True):
         spacings = {column: problem.spacing(column) for column in form}
         parts = [weight * spacing for column, weight in form.items() if (spacing := spacings[column][0]) is not None]
-        length = math.hypot(*parts) * _ROUND_UP if parts else None
+        length = math.hypot(*parts) * SOLVED_UP if parts else None
         sd = max(sd_of_form(gaussian, form) for gaussian in theta)
         scales[key] = mask_scale(length, all(declared for _, declared in spacings.values()), rows, sd)
     return scales
@@ -139,7 +139,7 @@ def _spacing(
     covered = [noise[key] * size / UNDECLARED for key, form, size in read if column in form]
     least = min((floor[column] for floor in floors if column in floor), default=math.inf)
     sd = min(gaussian.sd_range(column)[0] for gaussian in theta)
-    return min(*covered, sd / 2, math.sqrt(max(0.0, least)) / _ROUND_UP)
+    return min(*covered, sd / 2, math.sqrt(max(0.0, least)) / SOLVED_UP)
 
 
 def _pulls(
@@ -170,10 +170,10 @@ def _charge(
             "resolution or a smaller tolerance, or ask for fewer columns at once."
         )
     matrices = [np.array([[pull.get(column, 0.0) for column in floor] for pull in own]) for own in pulls.values()]
-    pull = max(float(np.linalg.norm(matrix, 2)) for matrix in matrices) * _ROUND_UP
-    spread = max(_spread(nested[column]) for column in floor) * _ROUND_UP
+    pull = max(float(np.linalg.norm(matrix, 2)) for matrix in matrices) * SOLVED_UP
+    spread = max(_spread(nested[column]) for column in floor) * SOLVED_UP
     data = spread / (least * (1 - problem.known_rows))
-    return lattice_lambda(1 / (data + pull**2) / _ROUND_UP, sum(len(nested[column]) for column in floor))
+    return lattice_lambda(1 / (data + pull**2) / SOLVED_UP, sum(len(nested[column]) for column in floor))
 
 
 def _spread(nested: Nested) -> float:

@@ -33,6 +33,7 @@ from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import semidefinite_or_nothing
 from attrpriv.mechanisms.subset import Rows
 from attrpriv.mechanisms.transport_case import is_exact
+from attrpriv.numerics.rounding import SOLVED_UP, SOME_ULPS
 from attrpriv.queries.query import quoted
 
 if TYPE_CHECKING:
@@ -43,12 +44,10 @@ if TYPE_CHECKING:
 
 # share^4/n up to one over this: below, rounding of a sensitive column moves a log density by .001 at most where it counts.
 SMOOTH = 1600
-_ROUND_UP = 1 + 1e-9
 # Eigenvalues of a matrix with a unit diagonal, for each of its rows; and what solving in floats may have off.
 _EIGEN, _SOLVED = 1e-13, 1e-14
 # Statistics are regressed on together where their correlations have no eigenvalue below this.
 _APART = 1e-6
-_EXACT = 16 * 2.0**-52
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def _require(
     def shows(places: Sequence[int]) -> bool:
         at, off = (_pulls(slopes[places], spacings, members[places], sizes) for slopes in (tied.slopes, tied.off))
         each = [_kurtosis(at, off, spread[places][:, places], sizes) for spread in spreads]
-        return not min(each) * together * _ROUND_UP <= 1 / SMOOTH
+        return not min(each) * together * SOLVED_UP <= 1 / SMOOTH
 
     everything = list(range(len(problem.columns)))
     if shows(everything):
@@ -151,7 +150,7 @@ def _combined(weights: Matrix, residual: Matrix) -> Matrix:
     import numpy as np
 
     made, size = weights @ residual @ weights.T, np.abs(weights) @ np.abs(residual) @ np.abs(weights).T
-    return np.asarray((made + made.T) / 2 - _EXACT * len(residual) ** 2 * np.diag(size.sum(axis=1)))
+    return np.asarray((made + made.T) / 2 - SOME_ULPS * len(residual) ** 2 * np.diag(size.sum(axis=1)))
 
 
 def _one(problem: Problem, gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> _Tied | None:

@@ -26,6 +26,7 @@ from attrpriv.mechanisms.recorded_smooth import require_smooth
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.subset import Rows
 from attrpriv.mechanisms.transport_case import Coefficients, is_exact, statistics_of
+from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.queries.query import Query
 
 # Entries are rounded to floats; the diagonal gives way, by more than all entries of a row can be off.
@@ -96,7 +97,7 @@ class Case:
         """The least noise on each average; a refusal where an earlier one had less."""
         least = masks(self.whole, self.theta)
         for step in () if self.past is None else self.past.steps:
-            if step.noise < least[step.column] * (1 - 1e-9):
+            if step.noise < least[step.column] * SOLVED_DOWN:
                 raise Refusal(f"{step.column}: was released with less noise below its digits than this policy asks for.")
         return least
 

@@ -35,6 +35,7 @@ from attrpriv.mechanisms.sequence_draw import beyond_many, sequence_spreads
 from attrpriv.mechanisms.transport_case import Told, told
 from attrpriv.mechanisms.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.noise import granularity
+from attrpriv.numerics.rounding import COMPUTED_UP, SHY_DOWN, SOLVED_UP
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     Matrix = NDArray[np.float64]
 
 REFERENCE = "docs/theory/sequences.md"
-# From below: what is stored is rounded, and the certificate checks it again.
-_SHY = 1 - 1e-8
-_ROUND_UP = 1 + 1e-12
 _SEARCH = 30
 # How often the shares of a release's steps are evened out.
 _ROUNDS = 6
@@ -134,7 +132,7 @@ class _Steps:
                 "nothing is left of the budget: the answers so far are as far apart as epsilon and delta allow. "
                 "Recorded answers are told again at no cost."
             )
-        return spend * left * _SHY
+        return spend * left * SHY_DOWN
 
     def best(self, room: float) -> tuple[SequenceStep, ...]:
         """The shares of the steps are moved towards those that err more; the best of a few rounds is taken."""
@@ -172,7 +170,7 @@ class _Steps:
     def _open(self, innovations: Innovations, gain: Sequence[Decimal]) -> float:
         """How far what the class leaves open of the slopes moves the next answer, given those before it."""
         reached = [innovations.passed_on_next(gain, moves.untold, moves.untold_off) for moves in self.found.moves]
-        return float(max(reached)) * _ROUND_UP
+        return float(max(reached)) * COMPUTED_UP
 
     def _sd(self, column: str) -> float:
         return max(member.sd_of(column) for member in self.case.theta) / math.sqrt(self.case.whole.n)
@@ -183,12 +181,12 @@ class _Steps:
         """The noise of least expected error, and the reach that it leaves."""
         import numpy as np
 
-        mask = self.least[column] * _ROUND_UP
-        low = max(mask**2, (opened / cost) ** 2 * (1 + 1e-9) - own)
-        high = max(low * (1 + 1e-9), 4 * float(weights @ x**2) / cost**2 + low)
+        mask = self.least[column] * COMPUTED_UP
+        low = max(mask**2, (opened / cost) ** 2 * SOLVED_UP - own)
+        high = max(low * SOLVED_UP, 4 * float(weights @ x**2) / cost**2 + low)
 
         def at(variance: float) -> tuple[SequenceStep, MovedSpread]:
-            noise = math.sqrt(variance) * _ROUND_UP
+            noise = math.sqrt(variance) * COMPUTED_UP
             reach = max(0.0, (cost * math.sqrt(own + noise**2) - opened) / 2)
             step = SequenceStep(column=column, noise=noise, least=self.least[column], reach=reach)
             return step, MovedSpread(x - np.clip(x, -reach, reach), weights, noise)

@@ -33,6 +33,7 @@ from attrpriv.guarantee import LEAST_LEFT, GaussianEvidence
 from attrpriv.mechanisms.noise_design import Design
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.seen import Seen
+from attrpriv.numerics.rounding import SOLVED_DOWN
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +87,7 @@ class Past:
     def require_masked(self, masks: Mapping[str, float]) -> None:
         """A policy that was tightened may ask for more noise below the digits than was drawn."""
         for column, own in zip(self.columns, self.independent, strict=True):
-            if own < masks[column] * (1 - 1e-9):
+            if own < masks[column] * SOLVED_DOWN:
                 raise Refusal(f"{column}: was released with less noise below its digits than this policy asks for.")
 
     def widened(self, masks: Mapping[str, float], factor: float) -> dict[str, float]:

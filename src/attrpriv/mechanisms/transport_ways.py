@@ -20,12 +20,11 @@ from attrpriv.guarantee import Clamp, Read, TransportCheck
 from attrpriv.guarantee.transport import Moves, norm, output_spread, shortening, stretch
 from attrpriv.mechanisms.clamp import ClampSpread
 from attrpriv.mechanisms.moving import MovedSpread, clamp_spreads
-from attrpriv.mechanisms.noise_design import ROUND_UP, Design, design
+from attrpriv.mechanisms.noise_design import Design, design
 from attrpriv.mechanisms.seen import Seen
 from attrpriv.mechanisms.transport_case import Told
+from attrpriv.numerics.rounding import SHY_DOWN, SOLVED_UP
 
-# The distance left to the clamp, from below: what is stored is rounded, and the certificate checks it again.
-_SHY = 1 - 1e-8
 _STEPS = 30
 # Noise beyond the masks, in units of what the secrets tell; and shares of the distance for what the class leaves open.
 _EXTRA = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 0.5, 2.0)
@@ -89,7 +88,7 @@ def _way(found: Told, clamp: Clamp, layout: Design, mu: float, stairs: bool) -> 
     metric = spreads[0] if clamp.metric else np.ones((1, 1))
     room, widest = math.inf, 0.0
     for moves, spread in zip(found.moves, spreads, strict=True):
-        free = mu * _SHY - norm(moves.untold, moves.untold_off, spread)
+        free = mu * SHY_DOWN - norm(moves.untold, moves.untold_off, spread)
         if free < 0:
             return None
         seen = math.inf if moves.told is None else norm(moves.told, moves.told_off, metric)
@@ -97,8 +96,8 @@ def _way(found: Told, clamp: Clamp, layout: Design, mu: float, stairs: bool) -> 
         widest = max(widest, seen)
         room = min(room, math.inf if longer * seen <= free else free / longer)
     rows = tuple(tuple(float(x) for x in row) for row in metric) if clamp.metric else ()
-    reach = room / 2 * _SHY / (1 + 2 * shortening(metric)) if math.isfinite(room) else widest
-    period = widest * (1 + 1e-9) if stairs and widest > 0 else None
+    reach = room / 2 * SHY_DOWN / (1 + 2 * shortening(metric)) if math.isfinite(room) else widest
+    period = widest * SOLVED_UP if stairs and widest > 0 else None
     clamp = clamp.model_copy(update={"reach": reach, "period": period, "metric": rows})
     return Way(layout, clamp, _spreads(found, clamp, layout))
 
@@ -133,18 +132,18 @@ def _scalar_ways(
     found: Told, clamp: Clamp, own: Sequence[float], sds: Sequence[float], mu: float, stairs: bool
 ) -> Iterator[Way]:
     """One average: from the least noise that hides what the class leaves open to that which needs no clamp."""
-    shy = mu * _SHY**2
+    shy = mu * SHY_DOWN**2
     low = high = own[0] ** 2
     for check, moves in zip(found.checks, found.moves, strict=True):
         credited = check.credited[0][0]
         untold = abs(moves.untold[0]) + moves.untold_off[0]
         seen = math.inf if moves.told is None else abs(moves.told[0]) + moves.told_off[0]
-        low = max(low, (untold / shy) ** 2 * (1 + 1e-9) - credited)
+        low = max(low, (untold / shy) ** 2 * SOLVED_UP - credited)
         high = max(high, ((seen + untold) / shy) ** 2 - credited) if math.isfinite(seen) else high
     high = max(high, low, 4 * float((found.wander**2).sum()) / mu**2)
 
     def at(variance: float) -> Way | None:
-        return _way(found, clamp, Design((math.sqrt(variance) * ROUND_UP,), ()), mu, stairs)
+        return _way(found, clamp, Design((math.sqrt(variance) * SOLVED_UP,), ()), mu, stairs)
 
     def cost(variance: float) -> float:
         way = at(variance)
@@ -157,7 +156,7 @@ def _scalar_ways(
 
 
 def _least_log(cost: Callable[[float], float], low: float, high: float) -> float:
-    return least_at(lambda x: cost(math.exp(x)), math.log(low), math.log(max(high, low * (1 + 1e-9))), _STEPS)
+    return least_at(lambda x: cost(math.exp(x)), math.log(low), math.log(max(high, low * SOLVED_UP)), _STEPS)
 
 
 def _vector_ways(
@@ -182,7 +181,7 @@ def _vector_ways(
 def _bases(found: Told, own: Sequence[float], sds: Sequence[float], mu: float) -> Iterator[Design]:
     import numpy as np
 
-    plain = Design(tuple(scale * ROUND_UP for scale in own), ())
+    plain = Design(tuple(scale * SOLVED_UP for scale in own), ())
     yield plain
     for share in _SHARES:
         cases = [case for pair in zip(found.checks, found.moves, strict=True) for case in _left_open(*pair)]

@@ -25,6 +25,7 @@ from attrpriv.mechanisms.counted import Counted, counted
 from attrpriv.mechanisms.plan import Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.whole_spread import WholeSpread
+from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 
 _REFERENCE = "docs/theory/wasserstein.md"
 
@@ -39,7 +40,7 @@ def plan(problem: Problem) -> Plan:
     ways = [_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
-        ways += [_laplace(found, problem.delta * (1 - 1e-9))]
+        ways += [_laplace(found, problem.delta * SOLVED_DOWN)]
         ways += _gaussian(found, problem.delta * (0.5 - 1e-9), min(_error(found, way) for way in ways))
     best = min(ways, key=lambda way: _error(found, way))
     ignored = f", mass {best.ignored:.3g} left aside" if best.ignored else ""
@@ -55,7 +56,7 @@ def _error(found: Counted, way: WassersteinEvidence) -> float:
 
 def _laplace(found: Counted, ignored: float) -> WassersteinEvidence:
     distance = _distance(found, ignored)
-    scale = max(row_scale(found), distance / found.problem.epsilon * (1 + 1e-11))
+    scale = max(row_scale(found), distance / found.problem.epsilon * AIMED_UP)
     return _evidence(found, distance, ignored, "laplace", scale)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from attrpriv.errors import UsageError
 from attrpriv.laws.shifted_laplace import beyond, mean_size
 from attrpriv.mechanisms.accuracy import noise_error, sum_reach
+from attrpriv.numerics.rounding import SOLVED_DOWN
 
 # Scales from which whole numbers follow the continuous laws.
 _LARGE = 1e4
@@ -83,7 +84,7 @@ class WholeSpread:
 def _laplace_steps(scale: float, missed: float) -> int:
     """The least t with P(|Z| > t) = 2 q^(t+1)/(1+q) <= missed, q = e^(-1/scale)."""
     q = math.exp(-1 / scale)
-    return max(0, math.ceil(-scale * math.log(missed * (1 + q) / 2) - 1 - 1e-9))
+    return max(0, math.ceil(-scale * math.log(missed * (1 + q) / 2) - SOLVED_DOWN))
 
 
 def _gaussian_steps(scale: float, missed: float) -> int:

@@ -23,6 +23,7 @@ from attrpriv.mechanisms.plan import ColumnPlan, Plan
 from attrpriv.mechanisms.refusal import Refusal
 from attrpriv.mechanisms.wording import statement
 from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
 
 _REFERENCE = "docs/theory/yardsticks.md"
 
@@ -63,11 +64,11 @@ def plan_group_dp(problem: Problem) -> Plan:
 
 def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
     low, high = problem.bounds[column]
-    width = (high - low) * (1 + 1e-15)
+    width = (high - low) * ROUNDED_UP
     if not math.isfinite(width):
         raise Refusal(f"bounds of {column} are too wide for a float.")
     # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
-    spendable = epsilon * (1 - 1e-9) - 2.0**-GRID_BITS
+    spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
         raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
     scale = width / spendable

@@ -1,0 +1,1 @@
+"""Pure numerics that everything else may use: how floats are rounded."""
