@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer, pip and make. Everything is installed into .venv and nowhere else.
 PYTHON ?= python3
 VENV   := .venv
+LOWEST := .venv-lowest
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/*.py $(dir)/*/*.py),$(dir)))
@@ -8,7 +9,7 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-postgres lint format bench bench-utility mutants build clean
+.PHONY: help setup demo test test-all test-lowest test-postgres lint format bench bench-utility mutants build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -24,6 +25,9 @@ test: $(VENV)/.dev  ## run the tests, except the slow ones
 
 test-all: $(VENV)/.dev  ## run all tests, the slow ones too
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+test-lowest: $(LOWEST)/.test  ## run the tests, except the slow ones, with the oldest versions of all dependencies
+	$(LOWEST)/bin/python -m pytest -n 2 -W ignore::DeprecationWarning -W ignore::FutureWarning
 
 test-postgres: $(VENV)/.dev  ## run the ledger's and the engines' tests on a private PostgreSQL server, where one is installed
 	$(BIN)/python scripts/with_postgres.py $(BIN)/python -m pytest -n 2 tests/unit/accounting tests/end_to_end/test_crash.py \
@@ -54,7 +58,7 @@ build: $(VENV)/.dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist
 
 clean:  ## remove .venv and everything else that was made here
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/bin/python:
@@ -72,3 +76,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing attrpriv and the development tools into $(VENV)"
 	@$(PIP) install -q -e ".[dev,plots,polars,networks]" -c constraints.txt
 	@touch $@ $(VENV)/.runtime
+
+# Warnings of versions that are years old say nothing about this project.
+$(LOWEST)/.test: pyproject.toml constraints-lowest.txt
+	@echo "installing the oldest versions into $(LOWEST)"
+	@$(PYTHON) -m venv $(LOWEST)
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check install -q -e ".[test]" -c constraints-lowest.txt
+	@touch $@

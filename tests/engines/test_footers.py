@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,7 +24,7 @@ ARROW: dict[str, tuple[pa.Array, bool]] = {
     **{name: (pa.array([1], getattr(pa, name)()), True) for name in ("int8", "int16", "int32", "int64")},
     **{name: (pa.array([1], getattr(pa, name)()), True) for name in ("uint8", "uint16", "uint32", "uint64")},
     **{name: (pa.array([1.0], getattr(pa, name)()), True) for name in ("float32", "float64")},
-    "float16": (pa.array([1.0], pa.float16()), False),
+    "float16": (pa.array(np.array([1.0], dtype=np.float16)), False),
     "string": (pa.array(["x"]), True),
     "large_string": (pa.array(["x"], pa.large_string()), True),
     "dictionary": (pa.array(["x"]).dictionary_encode(), False),
