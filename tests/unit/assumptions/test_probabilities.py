@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions.probabilities import Pair, ValueLaw, among, complement, exactly, outward, require_sum, weighted
+from attrpriv.assumptions.probabilities import Pair, ValueLaw, among, complement, outward, require_sum, weighted
 from attrpriv.errors import PolicyError
+from attrpriv.laws.records import exactly
 
 
 def law(*probabilities: Any, values: Any = None) -> ValueLaw:
