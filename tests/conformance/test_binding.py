@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import AttrprivError, CertificateError
-from attrpriv.mechanisms import MECHANISMS, Plan, plan_check
+from attrpriv.framework import Secret
+from attrpriv.mechanisms import MECHANISMS, Plan, plan, plan_check
 from attrpriv.mechanisms.plan_check import FREE, binding_of
-from tests.conformance.test_mechanisms import PROBLEMS, planned
+from tests.conformance.test_mechanisms import PROBLEMS, planned, problem
 
 Path = tuple[str | int, ...]
 
@@ -134,6 +135,15 @@ def test_what_is_free_exists() -> None:
         assert made is not None
         found |= {place(path[:k]) for path in leaves(made.to_json()) for k in range(1, len(path) + 1)}
     assert set(FREE) <= found
+
+
+def test_a_plan_made_of_another_one_is_bound_as_it_is() -> None:
+    """Where transport gains nothing, it is the plan of gaussian under another name."""
+    found = plan(problem(secrets=(Secret("mean(income)", within=10.0),)), "transport")
+    assert any("this is the plan of gaussian" in note for note in found.notes)
+    found.verify()
+    with pytest.raises(CertificateError):
+        found.model_copy(update={"mechanism": "gaussian"}).verify()
 
 
 # --------------------------------------------------------------------------------------- what only the binding finds

@@ -288,6 +288,7 @@ def test_says_what_was_asked(name: str) -> None:
 def test_its_certificate_verifies(name: str) -> None:
     for found in plans(name).values():
         found.certificate.verify()
+        found.verify()
         assert (found.certificate.epsilon, found.certificate.delta) == (found.epsilon, found.delta)
         assert found.certificate.evidence.delta(found.epsilon) <= found.delta
         assert found.guarantee.kind in ("proved", "approximate")

@@ -69,7 +69,7 @@ def plan(whole: Problem) -> Plan:
     plain = _plain(whole)
     if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * SOLVED_UP):
         note = "nothing is gained by taking back what the secret tells: this is the plan of gaussian."
-        return plain.model_copy(update={"mechanism": "transport", "notes": (*plain.notes, note)})
+        return plain.rebuilt(mechanism="transport", notes=(*plain.notes, note))
     if way is None:
         raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
     made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)

@@ -65,7 +65,7 @@ def plan(problem: Problem) -> Plan:
     found = (_scalar if len(problem.columns) == 1 else _vector)(problem, groups, check, lattice, clips, ways)
     if plain is not None and (found is None or _cost(problem, groups, plain) <= _moved_cost(problem, groups, *found)):
         note = "nothing is gained by taking back what the counts tell: this is the plan of gaussian."
-        return plain.model_copy(update={"mechanism": "transport", "notes": (*plain.notes, note)})
+        return plain.rebuilt(mechanism="transport", notes=(*plain.notes, note))
     if found is None:
         raise Refusal("nothing is gained by taking back what the counts tell; use gaussian.")
     evidence, way = found

@@ -288,6 +288,7 @@ def test_where_nothing_is_gained_it_is_the_plan_of_gaussian() -> None:
     found = plan(problem(known_rows=0.3), "transport")
     assert isinstance(found.certificate.evidence, GroupEvidence)
     assert any("nothing is gained" in note for note in found.notes)
+    found.verify()
 
 
 def test_no_correlation_does_not_stop_the_ranking() -> None:
