@@ -265,7 +265,8 @@ def test_a_regression_on_a_column_that_does_not_vary(tmp_path: Path) -> None:
 
 def test_an_interval_that_nobody_knows(tmp_path: Path) -> None:
     path = place(tmp_path, VIEW)
-    asked = "approx_quantile(weight, 0.5) filter (where income > 155)"
+    # Of 8 rows: too few for an interval, and the view keeps none of them once in four million times.
+    asked = "approx_quantile(weight, 0.5) filter (where income > 140)"
     found = CliRunner().invoke(app, ["release", str(path), asked, "--json"])
     assert found.exit_code == 0, found.stderr
     assert json.loads(found.stdout)["answers"][0]["interval"] is None
