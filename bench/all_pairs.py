@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attrpriv.divergences.all_pairs import all_pairs_delta, all_pairs_loss
-from attrpriv.laws import LatticeLaw, binomial_sum
+from attrpriv.numerics.divergences.all_pairs import all_pairs_delta, all_pairs_loss
+from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum
 
 ROWS = 1000
 MOST_SECONDS = 5.0

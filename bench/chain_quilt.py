@@ -16,9 +16,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attrpriv.calibration import chain_loss, chain_score
-from attrpriv.laws import MarkovChain
-from attrpriv.laws.markov import Powers
+from attrpriv.numerics.calibration.chain_quilt import chain_loss, chain_score
+from attrpriv.numerics.laws.markov import MarkovChain, Powers
 
 LIMIT = 5.0
 CHAINS = {

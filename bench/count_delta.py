@@ -22,9 +22,9 @@ import numpy as np
 from scipy.fft import irfft, rfft
 
 from attrpriv import Counts, Secret
-from attrpriv.framework import Problem
-from attrpriv.framework.secret import Parameter
-from attrpriv.mechanisms import rank
+from attrpriv.methods.choice.choose import rank
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 
 LIMITS = {"intervals": 60.0, "a population's share": 150.0}

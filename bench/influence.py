@@ -22,8 +22,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from attrpriv.divergences import influence, max_influence
-from attrpriv.framework.network import Network, read_network
+from attrpriv.numerics.divergences import influence
+from attrpriv.numerics.divergences.influence import max_influence
+from attrpriv.numerics.networks.network import Network, read_network
 
 
 def bundled() -> Path | None:

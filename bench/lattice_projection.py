@@ -16,11 +16,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attrpriv.calibration.count_transport import CountTransport, Reference, transport_bounds, transport_row
-from attrpriv.calibration.coupling import nearest_law
-from attrpriv.calibration.lattice_projection import projected_law
-from attrpriv.laws.fixed_window import window_law
-from attrpriv.laws.records import RecordLaws
+from attrpriv.methods.count_transport.projection import projected_law
+from attrpriv.methods.count_transport.target import CountTransport, Reference, transport_bounds, transport_row
+from attrpriv.numerics.calibration.coupling import nearest_law
+from attrpriv.numerics.laws.fixed_window import window_law
+from attrpriv.numerics.laws.records import RecordLaws
 
 LIMIT = 1.0
 EVENT = RecordLaws.event(0.4, 0.6)

@@ -32,15 +32,15 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv import Plan, Policy, Session
-from attrpriv.accounting import chain
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.history import Rows
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.mechanisms import plan as plan_problem
+from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.queries.sql import parse_queries
-from attrpriv.record import details_of
+from attrpriv.session.record import details_of
 
-reading: Any = importlib.import_module("attrpriv.reading")
+reading: Any = importlib.import_module("attrpriv.session.table_reads")
 
 MOST_PLAN, MOST_RELEASE, MOST_BEYOND = 0.050, 0.020, 0.010
 ROWS = 100

@@ -18,9 +18,10 @@ from typing import Any
 
 from scipy import optimize
 
-from attrpriv.calibration import certified_coupling, certified_kernel
-from attrpriv.calibration.secret_laws import secret_laws
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.coupling import certified_coupling
+from attrpriv.numerics.calibration.kernel import certified_kernel
+from attrpriv.numerics.calibration.secret_laws import secret_laws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 EVENT = RecordLaws.event(0.4, 0.6)
 

@@ -19,9 +19,9 @@ from collections.abc import Callable
 from functools import partial
 
 from attrpriv import Counts, Gaussian, Secret
-from attrpriv.calibration import gaussian_mu
-from attrpriv.framework import Problem
-from attrpriv.mechanisms import plan, rank
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 
 LIMIT = 30.0

@@ -37,7 +37,7 @@ import attrpriv as ap
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import open_table
-from attrpriv.reading import public_grids
+from attrpriv.session.table_reads import public_grids
 
 BATCH = 1_000_000
 # Of more columns DuckDB's own covariances take too long to wait for.

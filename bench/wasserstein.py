@@ -13,8 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from attrpriv.divergences import wasserstein_inf
-from attrpriv.laws import binomial_tails
+from attrpriv.numerics.divergences.wasserstein import wasserstein_inf
+from attrpriv.numerics.laws.binomial_tails import binomial_tails
 
 LIMIT = 5.0
 PROBABILITIES = (0.1, 0.3)

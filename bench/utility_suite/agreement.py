@@ -20,16 +20,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
-from attrpriv.framework import Problem
-from attrpriv.guarantee import (
-    CountHybridEvidence,
-    CountTransportEvidence,
-    GroupEvidence,
-    GroupVectorEvidence,
-    KernelEvidence,
-)
-from attrpriv.mechanisms import Plan
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
+from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
+from attrpriv.methods.optimal.proof import KernelEvidence
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 from bench.utility_suite.simulation import Simulated
 

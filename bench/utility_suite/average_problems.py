@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrpriv.assumptions import Gaussian, Groups, Hierarchy
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from bench.utility_suite.entries import Entry
 from bench.utility_suite.worlds import GaussianWorld, GroupWorld, HierarchyWorld

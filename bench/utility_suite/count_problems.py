@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from attrpriv.assumptions import Chain, Counts, ParameterNetwork
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from bench.utility_suite.entries import Entry
 from bench.utility_suite.worlds import AnyWorld, ChainWorld, CountWorld, NetworkWorld

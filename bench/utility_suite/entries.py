@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from attrpriv.framework import Problem
+from attrpriv.problem.problem import Problem
 from bench.utility_suite.worlds import World
 
 Family = Literal["gaussian", "groups", "hierarchy", "counts", "network", "chain"]

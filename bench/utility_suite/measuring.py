@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Problem
-from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
-from attrpriv.mechanisms.accuracy import Measure
-from attrpriv.mechanisms.ranking import Ranking
+from attrpriv.methods.base.accuracy import Measure
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.problem.problem import Problem
 from bench.utility_suite.agreement import disagreements
 from bench.utility_suite.problems import Entry
 from bench.utility_suite.simulation import can_simulate, simulate

@@ -18,8 +18,8 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from attrpriv.guarantee import WeightsEvidence
-from attrpriv.mechanisms import Plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from bench.utility_suite.worlds import Table, World
 
 Matrix = NDArray[np.float64]

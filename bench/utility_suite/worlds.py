@@ -15,8 +15,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from attrpriv.assumptions import Gaussian, Groups, Hierarchy
-from attrpriv.framework import Problem
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.problem.problem import Problem
 
 Matrix = NDArray[np.float64]
 

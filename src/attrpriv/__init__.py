@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # known to type checkers; `typing` itself would take long
 if TYPE_CHECKING:
     from typing import Any
 
-    from attrpriv import calibration, divergences, laws, queries
+    from attrpriv import queries
     from attrpriv.assumptions.chain import Chain
     from attrpriv.assumptions.counts import Counts
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
         RefusedError,
         UsageError,
     )
-    from attrpriv.framework.problem import Problem
-    from attrpriv.framework.secret import Parameter, Secret
-    from attrpriv.guarantee import Certificate, Guarantee
-    from attrpriv.mechanisms.plan import Plan
-    from attrpriv.mechanisms.registry import plan, rank
+    from attrpriv.methods.base.certificate import Certificate, Guarantee
+    from attrpriv.methods.base.plan import Plan
+    from attrpriv.methods.choice.choose import plan, rank
+    from attrpriv.numerics import calibration, divergences, laws
     from attrpriv.policy.models import Policy
+    from attrpriv.problem.problem import Problem
+    from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
-    from attrpriv.release import Release
-    from attrpriv.session import Session
+    from attrpriv.session.release import Release
+    from attrpriv.session.session import Session
 
 __version__ = "0.2.0"
 
 _HOME = {
     "AttrprivError": "errors",
-    "Certificate": "guarantee",
+    "Certificate": "methods.base.certificate",
     "CertificateError": "errors",
     "Chain": "assumptions.chain",
     "Counts": "assumptions.counts",
@@ -53,30 +54,35 @@ _HOME = {
     "Gaussian": "assumptions.gaussian",
     "GroupTolerance": "assumptions.groups",
     "Groups": "assumptions.groups",
-    "Guarantee": "guarantee",
+    "Guarantee": "methods.base.certificate",
     "Hierarchy": "assumptions.hierarchy",
-    "Parameter": "framework.secret",
+    "Parameter": "problem.secret",
     "ParameterNetwork": "assumptions.parameter_network",
-    "Plan": "mechanisms.plan",
+    "Plan": "methods.base.plan",
     "Policy": "policy.models",
     "PolicyError": "errors",
-    "Problem": "framework.problem",
+    "Problem": "problem.problem",
     "PublicTable": "engines.moments",
     "Query": "queries.query",
     "QueryError": "errors",
     "RefusedError": "errors",
-    "Release": "release",
-    "Secret": "framework.secret",
-    "Session": "session",
+    "Release": "session.release",
+    "Secret": "problem.secret",
+    "Session": "session.session",
     "Tolerance": "assumptions.gaussian",
     "UsageError": "errors",
     "count": "queries.query",
     "mean": "queries.query",
-    "plan": "mechanisms.registry",
-    "rank": "mechanisms.registry",
+    "plan": "methods.choice.choose",
+    "rank": "methods.choice.choose",
     "total": "queries.query",
 }
-_MODULES = ("calibration", "divergences", "laws", "queries")
+_MODULES = {
+    "calibration": "numerics.calibration",
+    "divergences": "numerics.divergences",
+    "laws": "numerics.laws",
+    "queries": "queries",
+}
 
 __all__ = [
     "AttrprivError",
@@ -124,7 +130,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         value = getattr(importlib.import_module(f"attrpriv.{_HOME[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"attrpriv.{name}")
+        value = importlib.import_module(f"attrpriv.{_MODULES[name]}")
     else:
         raise AttributeError(f"module 'attrpriv' has no attribute {name!r}")
     globals()[name] = value

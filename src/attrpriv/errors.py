@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrpriv.shown import printable
+from attrpriv.formatting import printable
 
 
 class AttrprivError(Exception):

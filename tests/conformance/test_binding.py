@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import AttrprivError, CertificateError
-from attrpriv.framework import Secret
-from attrpriv.mechanisms import MECHANISMS, Plan, plan, plan_check
-from attrpriv.mechanisms.plan_check import FREE, binding_of
+from attrpriv.methods.base import binding as plan_check
+from attrpriv.methods.base.binding import FREE, binding_of
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS, plan
+from attrpriv.problem.secret import Secret
 from tests.conformance.test_mechanisms import PROBLEMS, planned, problem
 
 Path = tuple[str | int, ...]

@@ -14,17 +14,23 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
-from attrpriv.accounting.chain import contents, entry_of, next_entry, row_of
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.accounting.hash_chain import contents, entry_of, next_entry, row_of
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import Certificate
-from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
-from attrpriv.mechanisms.accuracy import Spread
+from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
-from attrpriv.record import details_of, recorded_plan
+from attrpriv.session.record import details_of, recorded_plan
 
 MOMENTS: dict[str, Any] = {
     "mean": {"weight": 150.0, "height": 67.0, "income": 60_000.0},

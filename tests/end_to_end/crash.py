@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.record import recheck
+from attrpriv.session.record import recheck
 
 LENGTH = 6
 ROWS = 300

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from typer.testing import CliRunner
 
 import attrpriv as package
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cli.app import app
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict

@@ -20,15 +20,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from attrpriv.calibration.group_vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
-from attrpriv.calibration.groups import population_range
-from attrpriv.calibration.groups_vector import equalise
-from attrpriv.calibration.lattice import grid_charge, lattice_lambda
-from attrpriv.divergences.coupled import Between
-from attrpriv.divergences.group_vector_clamp import Ball
-from attrpriv.guarantee import GroupCheck, GroupVectorTransportEvidence
-from attrpriv.laws.groups_vector import Law, VectorCase
-from attrpriv.mechanisms.group_moves import Expected, vector_moves
+from attrpriv.methods.group_transport.correction import Expected, vector_moves
+from attrpriv.methods.group_transport.proof import GroupVectorTransportEvidence
+from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
+from attrpriv.methods.groups.proof import GroupCheck
+from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda
+from attrpriv.numerics.calibration.groups import population_range
+from attrpriv.numerics.calibration.groups_vector import equalise
+from attrpriv.numerics.divergences.coupled import Between
+from attrpriv.numerics.divergences.group_vector_clamp import Ball
+from attrpriv.numerics.laws.groups_vector import Law, VectorCase
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -149,7 +150,7 @@ def planned(adult: Adult, epsilon: float, mask: float) -> Release:
 
 
 def lattice_charge(case: VectorCase, masks: list[float]) -> float:
-    """By Poisson summation, as `calibration.lattice` has it for equal masks: least variances, least eigenvalue."""
+    """By Poisson summation, as `numerics.calibration.grids` has it for equal masks: least variances, least eigenvalue."""
     laws = [np.array(law[1]) for law in (case.members[0], case.rest[0])]
     share = min(float(np.linalg.eigvalsh(m / np.sqrt(np.outer(np.diag(m), np.diag(m))))[0]) for m in laws)
     wave = 1.0

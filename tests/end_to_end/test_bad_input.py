@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.session import Session
+from attrpriv.session.session import Session
 from tests.end_to_end.material import Said, assume, contents, policy, school, students, write_policy, write_table
 
 TOLERANCE = {"mean": 0.01, "sd": 0.02, "slope": 0.05}

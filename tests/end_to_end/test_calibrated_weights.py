@@ -12,7 +12,7 @@ import pytest
 
 from attrpriv import Policy, Session
 from attrpriv.errors import RefusedError
-from attrpriv.record import FAILED
+from attrpriv.session.record import FAILED
 from tests.end_to_end.material import Said, write_policy, write_table
 
 ROWS = 900

@@ -56,7 +56,7 @@ def test_version_and_bad_usage(tmp_path: Path) -> None:
 
 def test_an_unexpected_error_says_only_its_type(tmp_path: Path) -> None:
     school(tmp_path)
-    broken = "def fail(*_): raise ValueError('PLANTED')\nimport attrpriv.reading as r; r.scan = fail"
+    broken = "def fail(*_): raise ValueError('PLANTED')\nimport attrpriv.session.table_reads as r; r.scan = fail"
     done = attrpriv("release", "students.yaml", folder=tmp_path, first=broken)
     assert (done.returncode, done.stdout) == (1, b"")
     assert done.stderr.startswith(b"attrpriv: unexpected ValueError. What was released before that, if anything,")

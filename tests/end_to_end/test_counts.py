@@ -376,7 +376,7 @@ def test_a_planted_leak_is_seen(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     import pyarrow.parquet as pq
 
-    session = importlib.import_module("attrpriv.steps")
+    session = importlib.import_module("attrpriv.session.split")
     real = session.plan_problem
 
     def planted(problem: Any, *rest: Any) -> Any:

@@ -16,7 +16,7 @@ import pytest
 
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Known
-from attrpriv.record import recheck
+from attrpriv.session.record import recheck
 from tests.conftest import ROOT
 from tests.end_to_end.material import attrpriv, environment, school
 from tests.end_to_end.race import SPEND

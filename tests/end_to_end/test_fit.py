@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
-from attrpriv.assumptions import Gaussian, Groups
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.engines.moments import NOT_FINITE, SAME_TABLE, PublicTable
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy

@@ -18,14 +18,14 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
-from attrpriv.accounting.chain import Entry, canonical_json
+from attrpriv.accounting.hash_chain import Entry, canonical_json
 from attrpriv.cli.app import app
 from attrpriv.engines.tables import Source
 from attrpriv.errors import CertificateError, DataError, RefusedError
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.queries import overlap
-from attrpriv.reading import OTHER_SIZE
-from attrpriv.record import recheck
+from attrpriv.session.record import recheck
+from attrpriv.session.table_reads import OTHER_SIZE
 
 ROWS = {"north": 1200, "south": 800, "it's far": 600, None: 400}
 N = sum(ROWS.values())
@@ -124,7 +124,7 @@ def kept(seen: list[Fraction], average: Fraction, scale: float) -> Fraction:
 
 def test_the_averages_are_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Fraction] = []
-    monkeypatch.setattr("attrpriv.mechanisms.column_plan.add_gaussian", partial(kept, seen))
+    monkeypatch.setattr("attrpriv.methods.base.column_plan.add_gaussian", partial(kept, seen))
     made = sys.modules[ap.Plan.__module__]
     monkeypatch.setattr(made, "correlated_noise", lambda factor, bits: [Fraction(0)] * len(factor))
     with ap.Session(policy=place(tmp_path)) as session:

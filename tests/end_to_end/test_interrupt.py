@@ -33,7 +33,7 @@ class Importing:
             press()
 sys.meta_path.insert(0, Importing())
 """
-BEFORE_THE_GUARD = ("attrpriv.cli.app", "typer", "pydantic", "attrpriv.cli.render", "attrpriv.mechanisms.registry")
+BEFORE_THE_GUARD = ("attrpriv.cli.app", "typer", "pydantic", "attrpriv.cli.render", "attrpriv.methods.choice.choose")
 AFTER = ("numpy", "scipy.special", "pyarrow.parquet", "duckdb", "opendp")
 
 
@@ -69,7 +69,7 @@ def test_people_get_one_line(name: str, here: Path) -> None:
 
 def test_a_library_that_makes_another_error_of_it(here: Path) -> None:
     code = """
-import attrpriv.session as session
+import attrpriv.session.session as session
 def failing(*_):
     try: press()
     except KeyboardInterrupt: raise ImportError("half imported") from None
@@ -84,7 +84,7 @@ def test_an_interrupt_that_goes_nowhere_comes_again(here: Path) -> None:
     """An exception inside a destructor is printed and dropped."""
     code = """
 import time
-import attrpriv.session as session
+import attrpriv.session.session as session
 class Dying:
     def __del__(self): press()
 def slow(*_):

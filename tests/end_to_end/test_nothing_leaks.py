@@ -25,12 +25,12 @@ from attrpriv.cli import app as app_module
 from attrpriv.cli import render
 from attrpriv.cli.lines import console
 from attrpriv.engines import scan as scan_module
-from attrpriv.mechanisms import Plan
-from attrpriv.shown import answer as answer_text
+from attrpriv.formatting import answer as answer_text
+from attrpriv.methods.base.plan import Plan
 from tests.end_to_end.material import NOON, ROWS, Said, assume, attrpriv, policy, students, write_policy, write_table
 
-reading_module = importlib.import_module("attrpriv.reading")
-steps_module = importlib.import_module("attrpriv.steps")
+reading_module = importlib.import_module("attrpriv.session.table_reads")
+steps_module = importlib.import_module("attrpriv.session.split")
 
 POOR = students(seed=1, weight=120.0, income=25_000.0)
 RICH = students(seed=2, weight=190.0, income=190_000.0)

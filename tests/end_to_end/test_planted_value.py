@@ -25,8 +25,8 @@ from attrpriv.engines import scan as scan_module
 from attrpriv.errors import DataError
 from tests.end_to_end.material import NOON, Said, attrpriv, contents, policy, write_policy, write_table
 
-session_module = importlib.import_module("attrpriv.session")
-column_plan = importlib.import_module("attrpriv.mechanisms.column_plan")
+session_module = importlib.import_module("attrpriv.session.session")
+column_plan = importlib.import_module("attrpriv.methods.base.column_plan")
 
 WORD = "PLANTED-4711"
 NUMBER = 47114711

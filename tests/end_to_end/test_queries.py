@@ -21,8 +21,8 @@ from attrpriv.cli.app import app
 from attrpriv.engines.view_values import NO_GROUP
 from attrpriv.errors import AttrprivError, DataError, PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict
-from attrpriv.reading import OTHER_SIZE
-from attrpriv.view_estimates import NO_ANSWER
+from attrpriv.session.table_reads import OTHER_SIZE
+from attrpriv.session.view_estimates import NO_ANSWER
 
 N = 2_000
 GAUSSIAN: Mapping[str, Any] = {
@@ -100,7 +100,7 @@ def kept(seen: list[Fraction], average: Fraction, scale: float) -> Fraction:
 
 def test_the_average_that_noise_is_added_to_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Fraction] = []
-    monkeypatch.setattr("attrpriv.mechanisms.column_plan.add_gaussian", partial(kept, seen))
+    monkeypatch.setattr("attrpriv.methods.base.column_plan.add_gaussian", partial(kept, seen))
     with ap.Session(policy=place(tmp_path, GAUSSIAN)) as session:
         session.release("avg(weight/3 - height/7 + 0.1)")
     rows = people().to_pylist()
@@ -110,7 +110,7 @@ def test_the_average_that_noise_is_added_to_is_exact(tmp_path: Path, monkeypatch
 
 def test_missing_entries_of_a_combination_take_the_public_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Fraction] = []
-    monkeypatch.setattr("attrpriv.mechanisms.column_plan.add_gaussian", partial(kept, seen))
+    monkeypatch.setattr("attrpriv.methods.base.column_plan.add_gaussian", partial(kept, seen))
     path = place(tmp_path, GAUSSIAN, missing={"height": 66})
     heights = [None if k % 5 == 0 else h for k, h in enumerate(people()["height"].to_pylist())]
     pq.write_table(people().set_column(2, "height", pa.array(heights, pa.int64())), tmp_path / "t.parquet")
@@ -147,7 +147,7 @@ def test_an_average_over_a_subset_of_declared_size(tmp_path: Path) -> None:
 
 def test_the_average_over_a_subset_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Fraction] = []
-    monkeypatch.setattr("attrpriv.mechanisms.column_plan.add_gaussian", partial(kept, seen))
+    monkeypatch.setattr("attrpriv.methods.base.column_plan.add_gaussian", partial(kept, seen))
     frame = people().to_pandas()
     inside = frame[frame["ward"] != "b"]
     path = place(tmp_path, GAUSSIAN, sizes={"ward in ('a', 'c')": len(inside)})

@@ -16,7 +16,7 @@ import pytest
 from attrpriv.accounting.history import Replayed
 from attrpriv.accounting.standing import Known
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.record import read_document, recheck
+from attrpriv.session.record import read_document, recheck
 
 FILE = Path(__file__).parents[1] / "data" / "ledgers_0_1_0.json.gz"
 LEDGERS: dict[str, Any] = json.loads(gzip.decompress(FILE.read_bytes()))

@@ -26,7 +26,7 @@ LEVEL = 4e-7
 FEW, MANY = 200, 5_000
 ROWS = 400
 
-steps_module = importlib.import_module("attrpriv.steps")
+steps_module = importlib.import_module("attrpriv.session.split")
 exact_module = importlib.import_module("attrpriv.noise.exact")
 
 

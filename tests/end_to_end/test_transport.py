@@ -11,7 +11,7 @@ import pytest
 
 from attrpriv import Gaussian, Policy, Secret, Session
 from attrpriv.cli import app as app_module
-from attrpriv.mechanisms import gaussian_transport
+from attrpriv.methods.transport import plan as gaussian_transport
 from tests.end_to_end.material import NOON, Said, policy, write_policy, write_table
 from tests.end_to_end.test_nothing_leaks import World, differences
 

@@ -13,8 +13,8 @@ import pytest
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.guarantee import SequenceEvidence
-from attrpriv.record import recheck
+from attrpriv.methods.transport.sequence_proof import SequenceEvidence
+from attrpriv.session.record import recheck
 from tests.end_to_end.material import Said
 
 N = 1000

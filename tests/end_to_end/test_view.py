@@ -24,15 +24,15 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
-from attrpriv import view_rows
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli.app import app
 from attrpriv.engines.view import CHANGED, NO_CELL, NOT_UNIQUE, OUT_OF_RANGE, require_same_table
 from attrpriv.engines.view_file import NOT_WRITTEN
 from attrpriv.errors import AttrprivError, CertificateError, DataError, RefusedError, UsageError
-from attrpriv.mechanisms.view import REAL_RECORDS
+from attrpriv.methods.view.plan import REAL_RECORDS
 from attrpriv.policy.strict_yaml import dump_strict
-from attrpriv.view_rows import NO_HITS, ViewRows
+from attrpriv.session import view_rows
+from attrpriv.session.view_rows import NO_HITS, ViewRows
 
 N = 500
 POLICY: Mapping[str, Any] = {
@@ -434,7 +434,7 @@ def test_the_table_is_compared_once_for_a_session(tmp_path: Path, monkeypatch: p
         compared.append(1)
         require_same_table(*arguments)
 
-    monkeypatch.setattr("attrpriv.view_rows.require_same_table", counted)
+    monkeypatch.setattr("attrpriv.session.view_rows.require_same_table", counted)
     with ap.Session(policy=path) as session:
         for text in ("avg(x)", "avg(age)", "count(*)"):
             session.release(text)

@@ -15,7 +15,7 @@ from scipy import stats
 from attrpriv.engines import shape as module
 from attrpriv.engines.moments import PublicTable
 from attrpriv.errors import DataError
-from attrpriv.framework.row_shape import HISTOGRAM, STEPS, ColumnShape, PairShape
+from attrpriv.problem.row_shape import HISTOGRAM, STEPS, ColumnShape, PairShape
 from tests.engines.test_moments import ENGINES
 
 Numbers = NDArray[np.float64]

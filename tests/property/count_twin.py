@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from attrpriv.assumptions import Counts
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan
+from attrpriv.assumptions.counts import Counts
+from attrpriv.methods.base.plan import Plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from tests.property.exact_kernel import coupled, through
 
 Step = tuple[int, ...]

@@ -10,9 +10,10 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian, Tolerance
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Problem, Secret
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework.bif import read_bif
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.networks.bif import read_bif
+from attrpriv.numerics.networks.network import Network, Node
 
 GOOD = """network "n" { property note = "x;" 7; }
 variable x { type discrete [ 2 ] { a, "b c" }; } // roots first

@@ -14,12 +14,14 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.calibration import gaussian_mu
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import GaussianEvidence
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.property.problems import problems
 from tests.property.twin import Matrix, drawn_noise, exact_delta, hockey_stick, worst_delta

@@ -17,15 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.assumptions import Chain
-from attrpriv.calibration import approximate_chain_score, chain_loss, chain_score, network_score
+from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.guarantee import Certificate, ChainEvidence
-from attrpriv.laws.markov import MarkovChain
-from attrpriv.mechanisms import chain_quilt
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.chain_quilt import plan as chain_quilt
+from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.numerics.calibration.chain_approximation import approximate_chain_score
+from attrpriv.numerics.calibration.chain_quilt import chain_loss, chain_score
+from attrpriv.numerics.calibration.network_quilt import network_score
+from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.unit.laws.test_markov import chains
 
@@ -125,7 +129,7 @@ def test_a_mutant_with_a_wrong_left_side_is_caught() -> None:
     chain = MarkovChain((0.9, 0.1), ((0.6, 0.4), (0.1, 0.9)))
     step = chain.matrix()
     without = max(math.log(step[x, s] / step[x, t]) for x in (0, 1) for s, t in ((0, 1), (1, 0)))
-    from attrpriv.divergences import ChainInfluence
+    from attrpriv.numerics.divergences.chain_influence import ChainInfluence
 
     found = float(ChainInfluence(chain, 5).of(2, (1, 0)))
     law = chain.start() @ step

@@ -18,12 +18,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import attrpriv.calibration.count_cases as calibration
-import attrpriv.laws.count_cases as module
-from attrpriv.calibration import case_delta, case_loss, least_case_scale, least_direct_scale, least_laplace_scale
-from attrpriv.divergences import lattice_delta_upper
-from attrpriv.laws.count_cases import CountCases, case_laws, whole_cases
-from attrpriv.laws.records import CountPairs, RecordLaws
+import attrpriv.numerics.calibration.count_cases as calibration
+import attrpriv.numerics.laws.count_cases as module
+from attrpriv.numerics.calibration.count_cases import case_delta, case_loss, least_case_scale
+from attrpriv.numerics.calibration.direct import least_direct_scale
+from attrpriv.numerics.calibration.laplace import least_laplace_scale
+from attrpriv.numerics.divergences.lattice import lattice_delta_upper
+from attrpriv.numerics.laws.count_cases import CountCases, case_laws, whole_cases
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 Law = dict[int, Fraction]
 SCALES = st.sampled_from([0.3, 1.0, 2.5])

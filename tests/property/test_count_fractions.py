@@ -13,12 +13,13 @@ from fractions import Fraction
 
 import pytest
 
-from attrpriv.assumptions import Counts
-from attrpriv.calibration.count_transport import CountTransport, transport_row
-from attrpriv.calibration.coupling import overlaps
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import CountTransportEvidence
-from attrpriv.mechanisms import plan
+from attrpriv.assumptions.counts import Counts
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.count_transport.proof import CountTransportEvidence
+from attrpriv.methods.count_transport.target import CountTransport, transport_row
+from attrpriv.numerics.calibration.coupling import overlaps
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

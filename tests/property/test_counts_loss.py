@@ -17,8 +17,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.calibration import direct_delta, histogram_loss, laplace_loss
-from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.numerics.calibration.direct import direct_delta
+from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
+from attrpriv.numerics.laws.records import CountPairs, Interval01, RecordLaws
 
 Box = tuple[Interval01, ...]
 Output = dict[Any, Any]

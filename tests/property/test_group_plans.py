@@ -13,12 +13,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Groups
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import GroupEvidence
-from attrpriv.laws.groups import GroupCase
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.groups.proof import GroupEvidence
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 NAMES = ("a", "b", "c")

@@ -10,13 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Hierarchy
-from attrpriv.divergences import gaussian_delta
+from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.errors import RefusedError
-from attrpriv.framework import Problem
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import GaussianEvidence, HierarchyEvidence
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.hierarchy.proof import HierarchyEvidence
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.property.hierarchy_twin import Release, Twin
 

@@ -8,9 +8,10 @@ import math
 from hypothesis import HealthCheck, given, settings
 
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Problem
-from attrpriv.guarantee import Certificate, Guarantee
-from attrpriv.mechanisms import MECHANISMS, Plan, plan, rank
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.problem.problem import Problem
 from tests.property.problems import problems
 
 

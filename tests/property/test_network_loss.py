@@ -15,20 +15,21 @@ from dataclasses import dataclass
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
-from attrpriv.calibration import markov_quilt
-from attrpriv.calibration.column_sensitivity import ColumnSensitivity
-from attrpriv.calibration.markov_quilt import Relaxed, least_known, relaxed_loss
-from attrpriv.calibration.quilt_sets import Before
-from attrpriv.divergences import Influence
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.cases import quilt as quilt_case
 from attrpriv.errors import CertificateError
-from attrpriv.framework import Problem
-from attrpriv.framework.network import Network
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import Certificate, EarlierTerms, QuiltEvidence
-from attrpriv.mechanisms import quilt_case
-from attrpriv.mechanisms.markov_quilt import plan as markov_quilt_plan
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.markov_quilt import score as markov_quilt
+from attrpriv.methods.markov_quilt.plan import plan as markov_quilt_plan
+from attrpriv.methods.markov_quilt.proof import EarlierTerms, QuiltEvidence
+from attrpriv.methods.markov_quilt.score import Relaxed, least_known, relaxed_loss
+from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
+from attrpriv.methods.markov_quilt.sets import Before
+from attrpriv.numerics.divergences.influence import Influence
+from attrpriv.numerics.networks.network import Network
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.unit.assumptions.networks import Rows, joint, nearby, random_network
 from tests.unit.calibration.test_quilt_sets import XOR

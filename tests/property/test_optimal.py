@@ -10,17 +10,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.calibration import (
-    CertifiedKernel,
-    certified_coupling,
-    certified_kernel,
-    coupling_error,
-    coupling_loss_upper,
-    kernel_error,
-    kernel_loss_upper,
-)
-from attrpriv.calibration.secret_laws import BITS
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.coupling import certified_coupling, coupling_loss_upper
+from attrpriv.numerics.calibration.kernel import CertifiedKernel, certified_kernel, kernel_loss_upper
+from attrpriv.numerics.calibration.kernel_accuracy import coupling_error, kernel_error
+from attrpriv.numerics.calibration.secret_laws import BITS
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.property import exact_kernel as twin
 
 EPSILONS = st.floats(0.05, 3)

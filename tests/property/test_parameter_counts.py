@@ -19,11 +19,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import attrpriv.calibration.count_cases as comparing
-import attrpriv.laws.parameter_counts as module
-from attrpriv.assumptions import ParameterNetwork
-from attrpriv.calibration.kernel import WEIGHT_BITS
-from attrpriv.calibration.parameter_counts import (
+import attrpriv.numerics.calibration.count_cases as comparing
+import attrpriv.numerics.laws.parameter_counts as module
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.errors import RefusedError
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.parameter_counts.proof import ParameterKernelEvidence
+from attrpriv.numerics.calibration.kernel import WEIGHT_BITS
+from attrpriv.numerics.calibration.parameter_counts import (
     least_parameter_scale,
     parameter_delta,
     parameter_distance,
@@ -32,14 +35,11 @@ from attrpriv.calibration.parameter_counts import (
     parameter_kernel_loss,
     parameter_loss,
 )
-from attrpriv.divergences import lattice_delta_upper
-from attrpriv.errors import RefusedError
-from attrpriv.framework import Problem
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import ParameterKernelEvidence
-from attrpriv.laws.parameter_counts import ParameterCounts
-from attrpriv.mechanisms import plan
+from attrpriv.numerics.divergences.lattice import lattice_delta_upper
+from attrpriv.numerics.laws.parameter_counts import ParameterCounts
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.property.test_count_cases import kernel
 

@@ -14,9 +14,9 @@ from mpmath import mpf
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from attrpriv.calibration.quantile_clip import QuantileClip
-from attrpriv.calibration.quantile_grid import QuantileGrid, quantile_grid, rounding_charge
-from attrpriv.mechanisms.quantile_draw import clip_cell
+from attrpriv.methods.quantile_clip.draw import clip_cell
+from attrpriv.methods.quantile_clip.grid import QuantileGrid, quantile_grid, rounding_charge
+from attrpriv.numerics.calibration.quantile_clip import QuantileClip
 from tests.property.quantile_twin import DIGITS, Twin, hockey_stick, max_divergence
 
 Array = NDArray[np.float64]

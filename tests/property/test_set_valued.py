@@ -9,10 +9,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.calibration import moving_variance, set_valued_lam
-from attrpriv.divergences import mixture_hockey_stick, moving_upper, pointwise_hockey_stick
-from attrpriv.divergences.mixture import anchor_of, set_law
-from attrpriv.laws import Cell, Interval, IntervalUnion, MovingCases
+from attrpriv.numerics.calibration.law_box import moving_variance
+from attrpriv.numerics.calibration.set_valued import set_valued_lam
+from attrpriv.numerics.divergences.mixture import anchor_of, set_law
+from attrpriv.numerics.divergences.moving_sets import moving_upper
+from attrpriv.numerics.divergences.set_valued import mixture_hockey_stick, pointwise_hockey_stick
+from attrpriv.numerics.laws.intervals import Interval, IntervalUnion
+from attrpriv.numerics.laws.law_box import Cell, MovingCases
 from tests.property.set_twin import Parts, brute, exact, exact_density
 
 Pair = tuple[IntervalUnion, IntervalUnion]

@@ -17,13 +17,15 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.divergences import gaussian_delta
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import CertificateError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import TransportEvidence
-from attrpriv.mechanisms import Plan, gaussian_transport
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.transport import plan as gaussian_transport
+from attrpriv.methods.transport.proof import TransportEvidence
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.property.transport_twin import Array, Box, Mixture, Release, World, divergence, one_sided, twice
 

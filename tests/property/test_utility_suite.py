@@ -19,9 +19,10 @@ import pytest
 from scipy.stats import binom, norm
 
 from attrpriv import __version__
-from attrpriv.guarantee import QuantileClipEvidence
-from attrpriv.mechanisms import MECHANISMS, Plan
-from attrpriv.mechanisms.ranking import Ranking
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS
+from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
 from bench.utility_suite import agreement, reporting
 from bench.utility_suite.measuring import Measured, Row, every_plan, paper_plan
 from bench.utility_suite.problems import Entry, suite

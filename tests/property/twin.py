@@ -15,9 +15,10 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 
 Matrix = NDArray[np.float64]
 

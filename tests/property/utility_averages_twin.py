@@ -18,10 +18,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2, laplace
 
-from attrpriv.assumptions import Gaussian, Groups, Hierarchy, ParameterNetwork
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import LaplaceEvidence, QuantileClipEvidence, WeightsEvidence
-from attrpriv.mechanisms import Plan
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.sensitivity import LaplaceEvidence
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from tests.property import twin
 from tests.property.utility_groups_twin import stick, worst_group_delta
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from attrpriv.assumptions import Groups
-from attrpriv.framework import Problem
-from attrpriv.mechanisms import Plan
-from attrpriv.mechanisms.equalising import secret_scale
+from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.groups.equalising import secret_scale
+from attrpriv.problem.problem import Problem
 
 Matrix = NDArray[np.float64]
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.mechanisms import Plan, plan, rank
-from attrpriv.mechanisms.best_guess import Weighing, least, weighing
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.best_guess import Weighing, least, weighing
+from attrpriv.methods.choice.choose import plan, rank
 from bench.utility_suite.average_problems import averages
 from bench.utility_suite.count_problems import counts
 from bench.utility_suite.entries import Entry

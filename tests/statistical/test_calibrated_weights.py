@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest, norm
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import WeightedColumn, WeightsEvidence
-from attrpriv.mechanisms import plan, weighted
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.calibrated_weights import draw as weighted
+from attrpriv.methods.calibrated_weights.proof import WeightedColumn, WeightsEvidence
+from attrpriv.methods.choice.choose import plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 ALARM = 1e-7

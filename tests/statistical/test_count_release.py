@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 
-from attrpriv.assumptions import Counts
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.assumptions.counts import Counts
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 ALARM = 1e-8

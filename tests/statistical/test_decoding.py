@@ -18,10 +18,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
 from attrpriv.noise import add_gaussian
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 ALARM = 1e-7

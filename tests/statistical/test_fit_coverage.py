@@ -16,12 +16,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions import fit as module
 from attrpriv.assumptions.fit import Fit, fit_moments
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import worst
-from attrpriv.calibration import gaussian_mu
-from attrpriv.divergences import gaussian_delta
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
 
 Matrix = NDArray[np.float64]
 FALSE_ALARM = 1e-7

@@ -16,12 +16,14 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from attrpriv.assumptions import Groups
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import GroupTransportEvidence
-from attrpriv.mechanisms import Plan, plan
-from attrpriv.mechanisms.equalising import secret_scale
-from attrpriv.mechanisms.group_moves import taken_back
+from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.group_transport.correction import taken_back
+from attrpriv.methods.group_transport.proof import GroupTransportEvidence
+from attrpriv.methods.groups.equalising import secret_scale
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 pytestmark = pytest.mark.slow

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from attrpriv.assumptions import Hierarchy
-from attrpriv.framework import Problem
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import Clamp
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.transport.clamp import Clamp
 from attrpriv.noise import add_gaussian
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.property.hierarchy_twin import Release, Twin
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, ncx2
 
-from attrpriv.calibration import CertifiedCoupling, certified_coupling, certified_kernel
-from attrpriv.calibration.coupling import overlaps
-from attrpriv.laws.records import CountPairs, RecordLaws
 from attrpriv.noise import coupled_draw, draw
+from attrpriv.numerics.calibration.coupling import CertifiedCoupling, certified_coupling, overlaps
+from attrpriv.numerics.calibration.kernel import certified_kernel
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 ALARM = 1e-8
 DRAWS = 4_000

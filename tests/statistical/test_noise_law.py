@@ -16,10 +16,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2, gamma, kstest, laplace, ncx2, norm
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
 from attrpriv.noise import add_gaussian, add_laplace, granularity
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 Vector = NDArray[np.float64]

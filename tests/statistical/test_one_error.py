@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.assumptions import Groups
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan, rank
+from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from bench.utility_suite.count_problems import counts
 from bench.utility_suite.simulation import simulate

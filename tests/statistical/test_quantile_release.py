@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import binomtest, chi2, kstest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import QuantileClipEvidence
-from attrpriv.mechanisms import Plan, quantile_clip
-from attrpriv.mechanisms.quantile_draw import clip_cell
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.quantile_clip import plan as quantile_clip
+from attrpriv.methods.quantile_clip.draw import clip_cell
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 Array = NDArray[np.float64]

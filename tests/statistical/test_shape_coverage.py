@@ -21,7 +21,7 @@ from scipy import stats
 
 from attrpriv.assumptions.fit import Fit, fit_moments, slope_pairs
 from attrpriv.errors import DataError
-from attrpriv.framework.row_shape import ColumnShape, PairShape, RowShape
+from attrpriv.problem.row_shape import ColumnShape, PairShape, RowShape
 from examples.adult import load
 
 Numbers = NDArray[np.float64]

@@ -16,10 +16,10 @@ from scipy.optimize import brentq
 
 import attrpriv as ap
 from attrpriv.assumptions.fit import fit_moments
-from attrpriv.calibration import gaussian_mu
-from attrpriv.framework import Problem
-from attrpriv.guarantee import WeightsEvidence
-from attrpriv.mechanisms import plan
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
+from attrpriv.methods.choice.choose import plan
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.sql import parse_queries
 from examples.adult import load
 from tests.statistical.test_shape_coverage import DEFAULT, NUMERIC, Sample

@@ -22,12 +22,15 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, kstest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Clamp, TransportEvidence
-from attrpriv.mechanisms import Plan, gaussian_transport
-from attrpriv.mechanisms.clamp import clamped
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.transport import plan as gaussian_transport
+from attrpriv.methods.transport.clamp import Clamp
+from attrpriv.methods.transport.clamp_draw import clamped
+from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.noise import add_gaussian
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.property.transport_twin import Array, Mixture, Release, World
 

@@ -17,14 +17,15 @@ from scipy.stats import binom, chi2
 from attrpriv.engines.tables import open_table
 from attrpriv.engines.view import Cells, draw
 from attrpriv.engines.view_answers import CellSums, Viewed, view_sums
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import plan_view_of
-from attrpriv.mechanisms.accuracy import Spread
-from attrpriv.mechanisms.view import ViewPlan, public_shares
+from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.choice.choose import plan_view_of
+from attrpriv.methods.view.plan import ViewPlan, public_shares
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.view_estimates import estimate as _estimate
+from attrpriv.session.view_estimates import estimate as _estimate
 
 pytestmark = pytest.mark.slow
 

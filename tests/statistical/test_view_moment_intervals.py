@@ -13,15 +13,16 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from attrpriv import view_estimates
 from attrpriv.engines.view_answers import CellMoments, CellSums, ViewMoments, ViewSums
 from attrpriv.engines.view_values import AtMost, Quadratic
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import plan_view_of
-from attrpriv.mechanisms.accuracy import Spread
-from attrpriv.mechanisms.view import ViewPlan, public_shares
+from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.choice.choose import plan_view_of
+from attrpriv.methods.view.plan import ViewPlan, public_shares
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from attrpriv.session import view_estimates
 
 N, DRAWS, LEVEL, FALSE_ALARM = 1000, 1000, 0.95, 1e-6
 # Both cells at the high ends that the error counts on.

@@ -24,15 +24,20 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from attrpriv import view_estimates
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork, Tolerance
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
 from attrpriv.engines import scan, tables, tally, view, view_values
-from attrpriv.framework import Secret
-from attrpriv.mechanisms.tally import OUTSIDE
+from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.policy import Policy
-from attrpriv.reading import OTHER_SIZE
+from attrpriv.problem.secret import Secret
+from attrpriv.session import view_estimates
+from attrpriv.session.table_reads import OTHER_SIZE
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHOOL = Path("examples/students")
@@ -380,7 +385,7 @@ def exists(name: str) -> bool:
 
 
 def test_every_name_of_the_code_exists() -> None:
-    """Names such as `mechanisms.gaussian`, `worst_case.worst` or `gaussian._layout`."""
+    """Names such as `methods.gaussian.plan`, `worst_case.worst` or `gaussian.plan._layout`."""
     words = {part for module in modules() for part in module.split(".")}
     lacking = []
     for page in PAGES:
@@ -392,10 +397,10 @@ def test_every_name_of_the_code_exists() -> None:
 
 
 def test_a_name_that_does_not_exist_is_noticed() -> None:
-    assert exists("mechanisms.gaussian")
-    assert exists("gaussian._layout")
-    assert not exists("gaussian.budgets")
-    assert not exists("mechanisms.gaussians")
+    assert exists("methods.gaussian")
+    assert exists("gaussian.plan._layout")
+    assert not exists("gaussian.plan.budgets")
+    assert not exists("methods.gaussians")
 
 
 # -------------------------------------------------------------------------------------------------------------- picture

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
-from attrpriv.mechanisms.accuracy import Spread
-from attrpriv.release import Answer, Release, Value
+from attrpriv.methods.base.accuracy import Spread
+from attrpriv.session.release import Answer, Release, Value
 from tests.unit.test_notebook import school
 
 COLUMNS = ["query", "group", "value", "low", "high", "level", "mechanism"]
@@ -66,7 +66,7 @@ def test_what_cannot_be_made(release: Release, monkeypatch: pytest.MonkeyPatch) 
         release.to_frame("csv")  # type: ignore[arg-type]
     with pytest.raises(ap.UsageError, match=r"^level: "):
         release.to_frame(level=1.0)
-    monkeypatch.setattr("attrpriv.frames.find_spec", lambda name: None)
+    monkeypatch.setattr("attrpriv.notebook.frames.find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ap.UsageError, match=r"^kind: polars is not installed\."):
         release.to_frame("polars")

@@ -8,8 +8,8 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import DataError
-from attrpriv.named_columns import require_columns
 from attrpriv.queries.sql import parse_queries
+from attrpriv.session.named_columns import require_columns
 
 TYPES = {"code": "integer", "member": "boolean", "weight": "float", "born": "date", "at": "other", "city": "text"}
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.named_values import listed_values, padded, require_listed
 from attrpriv.queries.sql import parse_queries
+from attrpriv.session.named_values import listed_values, padded, require_listed
 from tests.end_to_end.material import Said
 
 COUNTS = {"kind": "counts", "sensitive": "sex", "given": {"hours > 40": {"Female": 0.3, "Male": 0.4}}}

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import attrpriv as ap
-from attrpriv import notebook
-from attrpriv.ledger_record import LedgerRecord
-from attrpriv.shown import printable
+from attrpriv.formatting import printable
+from attrpriv.notebook import html as notebook
+from attrpriv.session.ledger_record import LedgerRecord
 
 HOSTILE = [
     "<script>alert(1)</script>",

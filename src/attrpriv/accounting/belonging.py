@@ -15,10 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attrpriv.accounting.chain import ChainError, entry_of
+from attrpriv.accounting.hash_chain import ChainError, entry_of
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.framework.places import (
+from attrpriv.policy.models import Policy
+from attrpriv.problem.places import (
     declared_name,
     files_of,
     identities,
@@ -29,7 +30,6 @@ from attrpriv.framework.places import (
     table_name,
     usable,
 )
-from attrpriv.policy.models import Policy
 
 ANOTHER = "another ledger:"
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol, TypeVar
 
-from attrpriv.accounting.chain import (
+from attrpriv.accounting.hash_chain import (
     NO_PREVIOUS,
     SPENDS,
     ChainError,

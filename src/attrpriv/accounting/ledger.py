@@ -23,12 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from attrpriv.accounting import chain, storage
-from attrpriv.accounting.chain import ChainError, Entry, Kind, canonical_json
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting import storage
+from attrpriv.accounting.hash_chain import ChainError, Entry, Kind, canonical_json
 from attrpriv.accounting.history import History, Rows
 from attrpriv.accounting.rules import Accountant, one_release_or_one_view
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework.places import usable
+from attrpriv.problem.places import usable
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from attrpriv.accounting.chain import SPENDS, Kind
+from attrpriv.accounting.hash_chain import SPENDS, Kind
 from attrpriv.accounting.history import History
 from attrpriv.errors import RefusedError
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from attrpriv.accounting.chain import COLUMNS, SPENDS, ChainError, Row
+from attrpriv.accounting.hash_chain import COLUMNS, SPENDS, ChainError, Row
 from attrpriv.accounting.schema import FORMAT, SCHEMA_VERSION, Execute, statements
 from attrpriv.errors import UsageError
 

@@ -22,11 +22,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attrpriv.accounting.chain import Entry, Kind
+from attrpriv.accounting.hash_chain import Entry, Kind
 from attrpriv.accounting.history import History
 from attrpriv.accounting.rules import Accountant, mixed, require_view
 from attrpriv.errors import CertificateError, PolicyError, RefusedError
-from attrpriv.guarantee import Certificate
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.policy.change import require_tighter
 from attrpriv.policy.models import Policy, digest_of

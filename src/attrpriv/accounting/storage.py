@@ -14,10 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from attrpriv.accounting.chain import Row
+from attrpriv.accounting.hash_chain import Row
 from attrpriv.accounting.history import Rows
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework.places import is_url
+from attrpriv.problem.places import is_url
 
 BUSY_SECONDS = 10.0
 

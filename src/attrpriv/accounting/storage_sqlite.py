@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from attrpriv.accounting import storage
-from attrpriv.accounting.chain import ChainError, Row
+from attrpriv.accounting.hash_chain import ChainError, Row
 from attrpriv.accounting.schema import STATE_TABLE, AlteredError, NoLedgerError, WrongVersionError, require_file
 from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
 from attrpriv.errors import AttrprivError, RefusedError, UsageError

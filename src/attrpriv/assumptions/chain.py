@@ -17,10 +17,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
 from attrpriv.errors import UsageError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite, Single
-from attrpriv.framework.requirements import shown
-from attrpriv.laws.markov import MOST_STATES, MarkovChain
+from attrpriv.frozen import Finite, Single
+from attrpriv.frozen.requirements import shown
+from attrpriv.numerics.laws.markov import MOST_STATES, MarkovChain
+from attrpriv.problem.assumption import Assumption
 
 Law = tuple[Finite, ...]
 Matrix = tuple[Law, ...]

@@ -30,9 +30,9 @@ from attrpriv.assumptions.probabilities import (
     require_sum,
 )
 from attrpriv.errors import QueryError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite, FrozenMap
-from attrpriv.laws.records import exactly
+from attrpriv.frozen import Finite, FrozenMap
+from attrpriv.numerics.laws.records import exactly
+from attrpriv.problem.assumption import Assumption
 from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only
 

@@ -16,7 +16,7 @@ from attrpriv.assumptions.counts import states_of
 from attrpriv.assumptions.parameter_network import Emission, ParameterNetwork
 from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.framework.inference import joint_law
+from attrpriv.numerics.networks.inference import joint_law
 from attrpriv.numerics.rounding import UNIT
 from attrpriv.queries.conditions import Condition
 from attrpriv.queries.evaluate import Category, holds_for

@@ -42,7 +42,7 @@ from attrpriv.assumptions.gaussian import FittedRecord, Gaussian, Tolerance
 from attrpriv.assumptions.shape import findings_of
 from attrpriv.assumptions.widened import freedom, require_known, skewed
 from attrpriv.errors import DataError, UsageError
-from attrpriv.framework.row_shape import Pair, RowShape
+from attrpriv.problem.row_shape import Pair, RowShape
 
 # Covers the rounding of the moments and of the quantiles, on the private side. With `_LEAST_RESIDUAL` it is far from tight.
 _OUTWARD = 1 + 1e-6

@@ -40,7 +40,7 @@ from attrpriv.assumptions.groups import Groups, GroupTolerance
 from attrpriv.assumptions.shape import group_findings
 from attrpriv.assumptions.widened import require_carried, skewed
 from attrpriv.errors import DataError, UsageError
-from attrpriv.framework.row_shape import GroupShape
+from attrpriv.problem.row_shape import GroupShape
 
 _WIDEST_SD = 0.99
 

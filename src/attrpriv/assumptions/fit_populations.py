@@ -18,8 +18,8 @@ from typing import Protocol
 
 from attrpriv.assumptions.parameter_network import FittedPopulations, ParameterNetwork
 from attrpriv.errors import DataError, UsageError
-from attrpriv.framework.composition import bin_names
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.composition import bin_names
 
 
 class Populations(Protocol):

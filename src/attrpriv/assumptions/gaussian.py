@@ -25,10 +25,10 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_v
 
 from attrpriv.assumptions.shape import ShapeFinding, summary
 from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigenvalue
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
-from attrpriv.framework.requirements import shown
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
+from attrpriv.problem.assumption import Assumption
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@
 
 Rows are independent; how many rows a category has is not assumed (`prior` is for mechanisms that need it, and for readers).
 `tolerance` has no default: zero is allowed, and said. What must never change: `Groups` is only moments and their box, and turns
-them into the plain numbers of a `GroupCase` or `VectorCase`; what noise they need is in `calibration.groups`.
+them into the plain numbers of a `GroupCase` or `VectorCase`; what noise they need is in `numerics.calibration.groups`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from attrpriv.assumptions.gaussian import FittedRecord, Pairs
 from attrpriv.assumptions.probabilities import Probability
 from attrpriv.assumptions.shape import summary
 from attrpriv.errors import QueryError, RefusedError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, NonNegative, Positive
-from attrpriv.framework.requirements import shown
-from attrpriv.laws.groups import GroupCase
-from attrpriv.laws.groups_vector import VectorCase
-from attrpriv.laws.records import CountPairs
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
+from attrpriv.frozen.requirements import shown
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
+from attrpriv.problem.assumption import Assumption
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.evaluate import holds_for, names_only
 

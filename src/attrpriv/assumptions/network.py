@@ -3,7 +3,7 @@
 The model and the bounds are in `framework`, because divergences are computed from them too.
 """
 
-from attrpriv.framework.network import Network, Node, read_network
-from attrpriv.framework.network_bounds import bounds, bounds_given
+from attrpriv.numerics.networks.bounds import bounds, bounds_given
+from attrpriv.numerics.networks.network import Network, Node, read_network
 
 __all__ = ["Network", "Node", "bounds", "bounds_given", "read_network"]

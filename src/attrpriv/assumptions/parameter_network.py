@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from attrpriv.errors import UsageError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.inference import joint_law
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive
-from attrpriv.framework.network import Network, read_network
-from attrpriv.framework.network_bounds import bounds_given
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive
+from attrpriv.numerics.networks.bounds import bounds_given
+from attrpriv.numerics.networks.inference import joint_law
+from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
+from attrpriv.problem.assumption import Assumption
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_populations import PopulationTable
@@ -85,7 +85,7 @@ class Posterior:
 class ParameterNetwork(Assumption):
     """Parameters of the population form a network; each column depends on its own parameter alone.
 
-    >>> from attrpriv.framework.network import Node
+    >>> from attrpriv.numerics.networks.network import Node
     >>> flip = ((0.7, 0.3), (0.3, 0.7))
     >>> school = ParameterNetwork(network=Network(nodes={
     ...     "income": Node(states=("low", "high"), table=((0.5, 0.5),)),

@@ -16,9 +16,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
-from attrpriv.framework.model import FrozenModel, Single
-from attrpriv.framework.requirements import shown
-from attrpriv.laws.records import Interval01, Number, exactly
+from attrpriv.frozen import FrozenModel, Single
+from attrpriv.frozen.requirements import shown
+from attrpriv.numerics.laws.records import Interval01, Number, exactly
 from attrpriv.numerics.rounding import SUM_SLACK
 
 Pair = Interval01

@@ -1,7 +1,7 @@
 """A verdict on the shape of public rows: whether methods that take rows for normal may rest on them.
 
 `transport`, `calibrated_weights` and the equalised form of `groups` credit the variation of the rows as noise of exactly known
-law. Four numbers (`framework.row_shape`) say where that fails, each with a limit:
+law. Four numbers (`problem.row_shape`) say where that fails, each with a limit:
 
 | number | limit | what is beyond it |
 |---|---|---|
@@ -29,8 +29,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from attrpriv.framework.model import Finite, FrozenModel
-from attrpriv.framework.row_shape import ColumnShape, GroupShape, PairShape, RowShape
+from attrpriv.frozen import Finite, FrozenModel
+from attrpriv.problem.row_shape import ColumnShape, GroupShape, PairShape, RowShape
 
 NOT_EXAMINED = "not examined"
 TOO_FEW = "too few rows"

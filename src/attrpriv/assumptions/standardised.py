@@ -27,7 +27,8 @@ from collections.abc import Sequence
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import correlation_range
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws import Cell, IntervalUnion, MovingCases, require_disjoint
+from attrpriv.numerics.laws.intervals import IntervalUnion, require_disjoint
+from attrpriv.numerics.laws.law_box import Cell, MovingCases
 
 _OUTWARDS = 8 * 2.0**-52
 
@@ -46,7 +47,7 @@ def standardised_cases(
 
     `cases` are in the secret's own unit; `weight` is 1 for a mean and n for a sum.
 
-    >>> from attrpriv.laws import parse_cases
+    >>> from attrpriv.numerics.laws import parse_cases
     >>> school = Gaussian(mean={"sat": 1050}, sd={"weight": 25, "sat": 200}, correlation={("weight", "sat"): 0.1},
     ...     tolerance={"mean": 0.01, "correlation": 0})
     >>> moving = standardised_cases(school, "weight", "sat", parse_cases(["< 1100", ">= 1100"]), n=10_000)
@@ -84,7 +85,7 @@ def pointwise_gap(cases: Sequence[IntervalUnion]) -> float:
 
     It needs no law of the secret, and holds against known rows; infinite if some case is unbounded.
 
-    >>> from attrpriv.laws import parse_cases
+    >>> from attrpriv.numerics.laws import parse_cases
     >>> pointwise_gap(parse_cases(["[0, 10)", "[10, 15]"])), pointwise_gap(parse_cases(["< 0", ">= 0"]))
     (15.0, inf)
     """

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework.model import FrozenDict
+from attrpriv.frozen import FrozenDict
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 from attrpriv.errors import DataError
-from attrpriv.framework.row_shape import RowShape
+from attrpriv.problem.row_shape import RowShape
 
 # With fewer rows that carry it, a variance may rest on rows of which none was drawn, at any confidence.
 LEAST_CARRYING = 25.0

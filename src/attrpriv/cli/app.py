@@ -163,8 +163,8 @@ def plan(
     """Mechanisms side by side, with their expected error. Reads no row."""
     from attrpriv.cli import render
     from attrpriv.cli.checks import missing_table
-    from attrpriv.mechanisms.registry import measure
-    from attrpriv.session import Session
+    from attrpriv.methods.choice.choose import measure
+    from attrpriv.session.session import Session
 
     with guarded(as_json):
         session = Session(policy=policy)
@@ -192,8 +192,8 @@ def release(
 ) -> None:
     """Answer the queries together, on top of everything released so far, and record it in the ledger."""
     from attrpriv.cli import render
-    from attrpriv.mechanisms.registry import measure
-    from attrpriv.session import Session
+    from attrpriv.methods.choice.choose import measure
+    from attrpriv.session.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         with render.working("planning, then reading the table once"):
@@ -215,7 +215,7 @@ def view(
 ) -> None:
     """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
     from attrpriv.cli import render
-    from attrpriv.session import Session
+    from attrpriv.session.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         if out is None:

@@ -9,17 +9,17 @@ from typing import Any
 
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, RefusedError, UsageError
-from attrpriv.framework.places import is_remote, is_url
-from attrpriv.mechanisms import Plan
-from attrpriv.mechanisms.accuracy import WARNED
-from attrpriv.mechanisms.advice import advice
-from attrpriv.mechanisms.weak import weak_lines
-from attrpriv.named_columns import require_columns
-from attrpriv.named_values import padded, require_listed
+from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.choice.weak import weak_lines
 from attrpriv.policy import Policy
+from attrpriv.problem.places import is_remote, is_url
 from attrpriv.queries.derived import parts_of
-from attrpriv.session import Session
-from attrpriv.steps import read_questions
+from attrpriv.session.named_columns import require_columns
+from attrpriv.session.named_values import padded, require_listed
+from attrpriv.session.session import Session
+from attrpriv.session.split import read_questions
 
 # Of each entry of a plan.
 _KEPT = ("query", "mechanism", "noise", "error", "guarantee", "derived", "parts")

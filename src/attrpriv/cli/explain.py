@@ -7,16 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
-from attrpriv.derived_plan import computed_line
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Secret
-from attrpriv.mechanisms.accuracy import WARNED
-from attrpriv.mechanisms.advice import advice
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.view.plan import ViewPlan
 from attrpriv.policy import Policy
-from attrpriv.session import Session
+from attrpriv.problem.secret import Secret
+from attrpriv.session.derived_plan import computed_line
+from attrpriv.session.session import Session
 
 
 @dataclass(frozen=True)

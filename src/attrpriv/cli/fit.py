@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit import Fit, Interval, fit_examined
 from attrpriv.assumptions.fit_counts import CountFit
 from attrpriv.assumptions.fit_groups import GroupFit, fit_examined_groups
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
 from attrpriv.cli.shape import shape_json, shape_lines, show_shape
 from attrpriv.cli.shape_picture import require_picture, save_picture
@@ -292,7 +294,7 @@ def show(written: Fitted) -> None:
     from rich.table import Table
 
     from attrpriv.cli.lines import console
-    from attrpriv.shown import number
+    from attrpriv.formatting import number
 
     record, stated = written.assumption.fitted, written.assumption
     assert record is not None  # a fit has its record

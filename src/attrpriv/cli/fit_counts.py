@@ -9,18 +9,20 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit_counts import CountFit, fit_group_counts, require_fittable
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.engines.moments import PublicTable
 from attrpriv.engines.public_counts import require_other_rows
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import PolicyError
-from attrpriv.named_values import is_listed, named_values, unlisted
 from attrpriv.policy import Policy
 from attrpriv.queries.conditions import columns_of, literal, parse_condition
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
+from attrpriv.session.named_values import is_listed, named_values, unlisted
 
 
 def asks_for_counts(policy: Policy) -> bool:

@@ -14,12 +14,12 @@ from typing import Literal
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import shown_name
 from attrpriv.errors import DataError, UsageError
-from attrpriv.framework.composition import Composition, parse_composition
-from attrpriv.named_values import named_values
+from attrpriv.problem.composition import Composition, parse_composition
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.derived import Question, parse_questions, parts_of
 from attrpriv.queries.linear import parse_entries, parse_linear
 from attrpriv.queries.query import Query, quoted
+from attrpriv.session.named_values import named_values
 
 OPEN = "TODO"
 Kind = Literal["mean", "share", "distribution"]

@@ -13,8 +13,8 @@ from attrpriv.errors import UsageError
 from attrpriv.policy import Policy
 
 if TYPE_CHECKING:
-    from attrpriv.accounting.chain import Entry
-    from attrpriv.record import Rechecked
+    from attrpriv.accounting.hash_chain import Entry
+    from attrpriv.session.record import Rechecked
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Recorded:
         if head is not None and not verify:
             raise UsageError("head: is for --verify. Got it without.")
         if path.suffix == ".json" and (verify or recheck):
-            from attrpriv.record import read_document
+            from attrpriv.session.record import read_document
 
             return cls._checked(f"record {str(path)!r}", read_document(path), verify=verify, head=head, recheck=recheck)
         ledger = Belonging.of(Policy.load(path)).ledger()
@@ -44,7 +44,7 @@ class Recorded:
         shown = verified(name, [entry.digest for entry in entries], head) if verify else None
         if not recheck:
             return cls(entries, shown, None)
-        from attrpriv.record import recheck as prove_again
+        from attrpriv.session.record import recheck as prove_again
 
         return cls(entries, shown, prove_again(name, entries))
 
@@ -55,7 +55,7 @@ class Recorded:
 
     def to_json(self) -> dict[str, Any]:
         if self.verified is None and self.rechecked is None:
-            from attrpriv.record import document
+            from attrpriv.session.record import document
 
             return document(self.entries or ())
         told: dict[str, Any] = {"schema_version": 1, "entries": self.count}
@@ -67,7 +67,7 @@ class Recorded:
 def show(found: Recorded) -> None:
     if found.verified is None and found.rechecked is None:
         from attrpriv.cli import render
-        from attrpriv.record import budget
+        from attrpriv.session.record import budget
 
         render.show_ledger(found.entries or (), budget(found.entries or ()))
         return

@@ -18,14 +18,14 @@ from rich.markup import escape as escape_markup
 from rich.table import Table
 
 from attrpriv.cli.lines import bar, complaint, console, fit, hang
-from attrpriv.derived_plan import computed_line, plans_of
 from attrpriv.engines.progress import watched
-from attrpriv.mechanisms.accuracy import Measure
-from attrpriv.mechanisms.advice import advice
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.ranking import Ranking
+from attrpriv.formatting import number, printable
+from attrpriv.methods.base.accuracy import Measure
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.queries.query import Query
-from attrpriv.shown import number, printable
+from attrpriv.session.derived_plan import computed_line, plans_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
     from attrpriv.demo import Demo
-    from attrpriv.mechanisms.view import ViewPlan
-    from attrpriv.release import Release
-    from attrpriv.steps import Ranked
+    from attrpriv.methods.view.plan import ViewPlan
+    from attrpriv.session.release import Release
+    from attrpriv.session.split import Ranked
 
 
 _VIEW_BESIDE = "subsample: its error is from the statistic at a public composition, not from the table's own."
@@ -248,7 +248,7 @@ def show_check(found: Check) -> None:
 
 def show_ledger(entries: Sequence[Entry], budget: Mapping[str, Any] | None) -> None:
     """What was released, as it was recorded, and what is left of the table's budget."""
-    from attrpriv.ledger_record import LedgerRecord
+    from attrpriv.session.ledger_record import LedgerRecord
 
     shown = console()
     if not entries:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.assumptions import Counts, Gaussian, Groups
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.shape import LIMITS, Findings, summary, worst
 
 if TYPE_CHECKING:

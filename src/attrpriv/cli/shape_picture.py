@@ -20,7 +20,7 @@ from attrpriv.assumptions.fit import Fit
 from attrpriv.assumptions.fit_groups import GroupFit
 from attrpriv.assumptions.shape import ShapeFinding
 from attrpriv.errors import UsageError
-from attrpriv.framework.row_shape import HISTOGRAM, STEPS, ColumnShape, PairShape
+from attrpriv.problem.row_shape import HISTOGRAM, STEPS, ColumnShape, PairShape
 
 _FORMATS = (".svg", ".png", ".pdf")
 _BLUE, _GREY, _RED = "#4a7fb5", "#777777", "#d1495b"

@@ -11,8 +11,8 @@ from typing import Any
 from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.framework.places import has_password, is_remote, is_url, ledger_beside, usable
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
+from attrpriv.problem.places import has_password, is_remote, is_url, ledger_beside, usable
 from attrpriv.queries.query import quoted
 
 

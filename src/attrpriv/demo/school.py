@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv.errors import UsageError
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
 from attrpriv.policy import Policy
-from attrpriv.release import Release
-from attrpriv.session import Session
+from attrpriv.session.release import Release
+from attrpriv.session.session import Session
 
 _MEANS = (150.0, 60_000.0, 1050.0, 66.0)
 _SDS = (25.0, 30_000.0, 200.0, 4.0)

@@ -33,7 +33,7 @@ from attrpriv.engines.tables import (
     source_of,
 )
 from attrpriv.errors import DataError
-from attrpriv.framework.places import WILD, files_of, is_pattern
+from attrpriv.problem.places import WILD, files_of, is_pattern
 
 # What DuckDB may not guess: rows it could skip, lines it could take for comments, a quote it has not met in its sample.
 _CSV_FIXED: Mapping[str, Any] = MappingProxyType(

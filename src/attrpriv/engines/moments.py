@@ -32,7 +32,7 @@ from attrpriv.engines.scan import _compensated_sum, check_columns
 from attrpriv.engines.shape import group_shape, row_shape
 from attrpriv.engines.tables import Source, careful, open_table, quietly, shown_name
 from attrpriv.errors import DataError
-from attrpriv.framework.row_shape import GroupShape, Pair, RowShape
+from attrpriv.problem.row_shape import GroupShape, Pair, RowShape
 
 if TYPE_CHECKING:
     import numpy as np

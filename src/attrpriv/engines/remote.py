@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from attrpriv.engines.tables import Source, quietly, source_of
 from attrpriv.errors import DataError, UsageError
-from attrpriv.framework.places import is_url
+from attrpriv.problem.places import is_url
 
 NO_DRIVER = "data: a table in {where} needs the extra {extra}. Install attrpriv[{extra}]."
 NO_TABLE = (

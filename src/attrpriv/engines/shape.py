@@ -1,4 +1,4 @@
-"""The shape of public records, in one pass over standardised rows: `framework.row_shape` says which numbers.
+"""The shape of public records, in one pass over standardised rows: `problem.row_shape` says which numbers.
 
 Means and covariances come from `engines.moments`, so that powers are of numbers near one: nothing cancels, nothing overflows.
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.engines.progress import waited
 from attrpriv.engines.tables import Source, quietly
 from attrpriv.errors import DataError
-from attrpriv.framework.row_shape import HISTOGRAM, STEPS, ColumnShape, GroupShape, Pair, PairShape, RowShape, Step
+from attrpriv.problem.row_shape import HISTOGRAM, STEPS, ColumnShape, GroupShape, Pair, PairShape, RowShape, Step
 
 if TYPE_CHECKING:
     import numpy as np

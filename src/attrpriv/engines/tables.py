@@ -23,8 +23,8 @@ from typing import Any, Literal, TypeVar
 
 from attrpriv.engines.progress import waited
 from attrpriv.errors import DataError
-from attrpriv.framework.places import is_remote
-from attrpriv.framework.requirements import shown
+from attrpriv.frozen.requirements import shown
+from attrpriv.problem.places import is_remote
 
 ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "date", "other"]
 # Columns that cannot be added up, and what they are called.

@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from attrpriv.errors import RefusedError
-from attrpriv.framework import Secret
 from attrpriv.policy.models import Policy, digest_of
+from attrpriv.problem.secret import Secret
 
 # What a policy may change without touching what was promised.
 _PLACES = frozenset({"attrpriv", "data", "ledger", "release"})

@@ -16,18 +16,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
-from attrpriv.assumptions import Chain, Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import PolicyError, QueryError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.model import Finite, FrozenMap, FrozenModel, Positive, Range
-from attrpriv.framework.places import default_ledger, has_password, is_remote, is_url, usable
-from attrpriv.framework.problem import Delta, Edges, Epsilon, Ranges, Share, Sizes
-from attrpriv.framework.public_groups import Categories, PublicGroups, public_groups
-from attrpriv.framework.requirements import shown
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
+from attrpriv.frozen.requirements import shown
 from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.policy.undecided import require_decided
+from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
+from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
+from attrpriv.problem.public_groups import Categories, PublicGroups, public_groups
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.derived import Question, parse_questions
 from attrpriv.queries.query import Query
 
@@ -277,12 +282,12 @@ class Policy(FrozenModel):
         )
 
     def __str__(self) -> str:
-        from attrpriv.notebook import policy_facts
+        from attrpriv.notebook.html import policy_facts
 
         return "\n".join(f"{name:12}{value}" for name, value in policy_facts(self).items())
 
     def _repr_html_(self) -> str:
-        from attrpriv.notebook import policy_html
+        from attrpriv.notebook.html import policy_html
 
         return policy_html(self)
 

@@ -6,7 +6,7 @@ all combinations of these.
 
 What must never change: where this cannot tell, there is no answer. Texts are compared for equality only. Constants that some
 column type or collation may take for one another (`A`, `a ` and `ä`, numbers that agree as 32-bit floats, 1 and 1.0) are not
-told apart. No list of such things is complete, so a release counts in the table whether it is so (`mechanisms.subset`).
+told apart. No list of such things is complete, so a release counts in the table whether it is so (`cases.subset`).
 """
 
 from __future__ import annotations

@@ -374,7 +374,7 @@ def test_who_comes_second_continues_the_ledger_of_the_first(
             module._write(Path(place.place), "rival", rival)
 
     def rival(rows: Any) -> Any:
-        from attrpriv.accounting import chain
+        from attrpriv.accounting import hash_chain as chain
 
         said = chain.contents(kind="release", **release(1))
         return chain.row_of(chain.next_entry(said, None, None)), None

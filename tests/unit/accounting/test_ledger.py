@@ -21,9 +21,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.accounting import chain, schema, sql_rows, storage
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting import schema, sql_rows, storage
 from attrpriv.accounting import storage_sqlite as module
-from attrpriv.accounting.chain import Entry, canonical_json
+from attrpriv.accounting.hash_chain import Entry, canonical_json
 from attrpriv.accounting.history import WINDOW, History, Rows
 from attrpriv.accounting.ledger import AnsweredError, Ledger
 from attrpriv.accounting.rules import one_release_or_one_view

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.accounting import chain
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.history import History, Replayed
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Candidate, Known, StaleError, Standing, decide_again
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.guarantee import Certificate, ConstantEvidence
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.sensitivity import ConstantEvidence
 from attrpriv.queries.sql import parse_queries
-from attrpriv.record import details_of, recheck
+from attrpriv.session.record import details_of, recheck
 from tests.end_to_end.race import question, town
 from tests.unit.session.sequences import ROWS, made
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Chain
+from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import PolicyError
 
 STATED: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.network import Network, Node
 from attrpriv.assumptions.probabilities import Pair
 from attrpriv.errors import PolicyError, QueryError

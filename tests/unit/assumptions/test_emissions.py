@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
 from attrpriv.assumptions.emissions import conditional_states, event_probabilities, listed_values
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.queries.conditions import parse_condition
 
 NODES = {

@@ -15,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions import fit as module
 from attrpriv.assumptions.fit import Fit, Interval, fit_moments, least_rows, slope_pairs
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
-from attrpriv.assumptions.gaussian import FittedRecord
+from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
 from attrpriv.errors import DataError, PolicyError, UsageError
 
 DIGEST = "0123456789abcdef" * 4

@@ -19,9 +19,10 @@ from attrpriv.assumptions.fit_counts import binomial_limits, fit_group_counts
 from attrpriv.engines.public_counts import GroupCounts, ValueCounts, require_other_rows
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import CertificateError, DataError, PolicyError, UsageError
-from attrpriv.framework import Problem
-from attrpriv.framework.network import Network, Node
-from attrpriv.mechanisms import plan, registry
+from attrpriv.methods.choice import choose as registry
+from attrpriv.methods.choice.choose import plan
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.sql import parse_queries
 
 LEVEL = 1 - 1e-6 / 2

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attrpriv.assumptions import Groups
 from attrpriv.assumptions import fit as shared
 from attrpriv.assumptions import fit_groups as module
 from attrpriv.assumptions.fit import Interval
 from attrpriv.assumptions.fit_groups import GroupFit, fit_group_moments, fit_group_table, least_group_rows
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import DataError, UsageError
 
 FALSE_ALARM = 1e-7

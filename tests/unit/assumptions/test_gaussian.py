@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from attrpriv.assumptions import Gaussian, Tolerance
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Assumption
+from attrpriv.problem.assumption import Assumption
 
 
 def gaussian(**changes: Any) -> Gaussian:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Groups, GroupTolerance
+from attrpriv.assumptions.groups import Groups, GroupTolerance
 from attrpriv.errors import PolicyError, QueryError, RefusedError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.laws.groups import GroupCase
-from attrpriv.laws.records import CountPairs
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.numerics.laws.records import CountPairs
+from attrpriv.problem.assumption import Assumption
 from attrpriv.queries.conditions import parse_condition
 
 PAIRS = CountPairs(100, 25, 40, 15)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Hierarchy
+from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.errors import PolicyError
-from attrpriv.framework.assumption import Assumption
+from attrpriv.problem.assumption import Assumption
 
 
 def hierarchy(**changed: Any) -> Hierarchy:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.engines.moments import PublicTable
 from attrpriv.errors import DataError, PolicyError, UsageError
-from attrpriv.framework.assumption import Assumption
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.assumption import Assumption
 from tests.unit.assumptions.networks import brute, random_network
 
 FLIP = ((0.7, 0.3), (0.3, 0.7))

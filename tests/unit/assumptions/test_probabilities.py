@@ -12,7 +12,7 @@ import pytest
 
 from attrpriv.assumptions.probabilities import Pair, ValueLaw, among, complement, outward, require_sum, weighted
 from attrpriv.errors import PolicyError
-from attrpriv.laws.records import exactly
+from attrpriv.numerics.laws.records import exactly
 
 
 def law(*probabilities: Any, values: Any = None) -> ValueLaw:

@@ -12,15 +12,15 @@ import pytest
 from scipy import stats
 
 import attrpriv as ap
-from attrpriv.assumptions import Gaussian, Groups
 from attrpriv.assumptions import widened as widening
 from attrpriv.assumptions.fit import fit_moments
-from attrpriv.assumptions.gaussian import FittedRecord
+from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.shape import LIMITS, ShapeFinding, faults, findings_of, shortened, summary, verdict
 from attrpriv.assumptions.widened import LEAST_CARRYING, carrying, freedom, least_carrying, skewed
 from attrpriv.engines.moments import PublicTable
 from attrpriv.errors import DataError, PolicyError
-from attrpriv.framework.row_shape import ColumnShape, PairShape, RowShape
+from attrpriv.problem.row_shape import ColumnShape, PairShape, RowShape
 from tests.unit.assumptions.test_fit import DIGEST, SCHOOL, by_key
 
 FALSE_ALARM = 1e-6

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian, Tolerance
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.standardised import pointwise_gap, rho_range, standardised_cases
-from attrpriv.calibration import moving_variance
 from attrpriv.errors import QueryError, RefusedError, UsageError
-from attrpriv.laws import MovingCases, parse_case, parse_cases
+from attrpriv.numerics.calibration.law_box import moving_variance
+from attrpriv.numerics.laws.intervals import parse_case, parse_cases
+from attrpriv.numerics.laws.law_box import MovingCases
 from tests.property.set_twin import brute
 
 HALVES = parse_cases(["< 1100", ">= 1100"])

@@ -10,14 +10,14 @@ import random
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs, least_eigenvalue
 from attrpriv.assumptions.vector_box import _covariance, covariances
 from attrpriv.assumptions.worst_case import correlation_range, correlation_ranges
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import rank
-from attrpriv.mechanisms.registry import plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 LOOSE = {"mean": 0.01, "sd": 0.02, "slope": 0.05}

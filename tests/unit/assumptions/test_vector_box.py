@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian
 from attrpriv.assumptions import vector_box as module
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import Interval, is_itself, vector_box
 from attrpriv.assumptions.worst_case import correlation_range
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.witness import _between, witness
 from attrpriv.assumptions.worst_case import Extreme, candidates
 

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian, Tolerance, worst_case
+from attrpriv.assumptions import worst_case
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import (
     Extreme,
@@ -24,9 +25,10 @@ from attrpriv.assumptions.worst_case import (
     steepest_slope,
     worst,
 )
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import gaussian as mechanism
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.methods.gaussian import plan as mechanism
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.property.twin import Moments, inside, members, stated
 

@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from attrpriv.calibration import certified_coupling, coupling_loss_upper
-from attrpriv.calibration.box_loss import box_loss
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.box_loss import box_loss
+from attrpriv.numerics.calibration.coupling import certified_coupling, coupling_loss_upper
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 PAIRS = CountPairs(10, 2, 8, 6)
 

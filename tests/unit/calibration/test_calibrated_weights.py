@@ -10,10 +10,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import chi2, kstest, ncx2
 
-from attrpriv.calibration import calibrated_weights
-from attrpriv.calibration.calibrated_weights import Failure, failure_upper, least_bound
 from attrpriv.errors import UsageError
-from attrpriv.laws.chi_squared import lower_tail_upper
+from attrpriv.methods.calibrated_weights import length as calibrated_weights
+from attrpriv.methods.calibrated_weights.length import Failure, failure_upper, least_bound
+from attrpriv.numerics.laws.chi_squared import lower_tail_upper
 
 SCHOOL = Failure(rows=10_000, columns=1, fixed=1, distance=9e4)
 ALARM = 1e-7

@@ -14,20 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.calibration import (
-    approximate_chain_score,
-    chain_loss,
-    chain_score,
-    closed_influence,
-    network_score,
-    node_score,
-)
-from attrpriv.calibration.chain_approximation import mixing
-from attrpriv.divergences import ChainInfluence
 from attrpriv.errors import UsageError
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.separation import connected
-from attrpriv.laws.markov import MarkovChain
+from attrpriv.numerics.calibration.chain_approximation import approximate_chain_score, closed_influence, mixing
+from attrpriv.numerics.calibration.chain_quilt import chain_loss, chain_score, node_score
+from attrpriv.numerics.calibration.network_quilt import network_score
+from attrpriv.numerics.divergences.chain_influence import ChainInfluence
+from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.numerics.networks.separation import connected
 from tests.unit.laws.test_markov import PAPER, chains
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.calibration.column_sensitivity import ColumnSensitivity
 from attrpriv.errors import UsageError
+from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
 
 BOUNDS = {"x": (0.0, 3.0), "y": (-1.0, 2.0)}
 Statistic = Callable[[Sequence[float], Sequence[float]], Any]

@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.calibration import case_delta, case_loss, least_case_scale, least_direct_scale, least_laplace_scale
-from attrpriv.calibration.count_cases import case_loss_lower
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.guarantee import Certificate, CountCasesCheck, CountCasesEvidence, Counted
-from attrpriv.laws.count_cases import CountCases, case_laws
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.evidence import Counted
+from attrpriv.methods.count_noise.sets_proof import CountCasesCheck, CountCasesEvidence
+from attrpriv.numerics.calibration.count_cases import case_delta, case_loss, case_loss_lower, least_case_scale
+from attrpriv.numerics.calibration.direct import least_direct_scale
+from attrpriv.numerics.calibration.laplace import least_laplace_scale
+from attrpriv.numerics.laws.count_cases import CountCases, case_laws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 event = RecordLaws.event
 

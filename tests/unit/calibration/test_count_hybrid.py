@@ -10,13 +10,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from attrpriv.calibration.count_hybrid import hybrid_loss, least_hybrid_scale, require_feasible
-from attrpriv.calibration.count_reference import tuned_transport
-from attrpriv.calibration.count_transport import CountTransport, transport_row
-from attrpriv.calibration.coupling import overlaps
 from attrpriv.errors import RefusedError
-from attrpriv.laws.count_prior import CountPrior
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.methods.count_transport.hybrid import hybrid_loss, least_hybrid_scale, require_feasible
+from attrpriv.methods.count_transport.reference import tuned_transport
+from attrpriv.methods.count_transport.target import CountTransport, transport_row
+from attrpriv.numerics.calibration.coupling import overlaps
+from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.laws.test_fixed_window import VISITS, exact_law
 
 CENTRE = RecordLaws.event(0.4, 0.6)

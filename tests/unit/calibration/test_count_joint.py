@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from attrpriv.calibration.count_joint import joint_row_loss
-from attrpriv.calibration.count_sequence import Asked, row_loss
-from attrpriv.laws.records import RecordLaws
+from attrpriv.methods.laplace_sequence.joint_loss import joint_row_loss
+from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
+from attrpriv.numerics.laws.records import RecordLaws
 
 Pairs = tuple[tuple[float, float], ...]
 

@@ -8,15 +8,15 @@ import math
 import numpy as np
 import pytest
 
-from attrpriv.calibration.count_lattice import Moved, moved
-from attrpriv.calibration.count_reference import tuned_transport
-from attrpriv.calibration.count_transport import CountTransport, Reference, transport_row
-from attrpriv.calibration.coupling import overlaps
-from attrpriv.calibration.linear_program import optimal_envelope
-from attrpriv.calibration.secret_laws import float_laws, secret_laws
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.count_prior import CountPrior
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.methods.count_transport.lattice import Moved, moved
+from attrpriv.methods.count_transport.reference import tuned_transport
+from attrpriv.methods.count_transport.target import CountTransport, Reference, transport_row
+from attrpriv.numerics.calibration.coupling import overlaps
+from attrpriv.numerics.calibration.linear_program import optimal_envelope
+from attrpriv.numerics.calibration.secret_laws import float_laws, secret_laws
+from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.laws.test_fixed_window import VISITS, exact_law
 
 EVENT = RecordLaws.event(0.4, 0.6)

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from attrpriv.calibration import laplace_loss
-from attrpriv.calibration.count_sequence import Asked, row_loss
 from attrpriv.errors import UsageError
-from attrpriv.laws.records import Interval01, RecordLaws
+from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
+from attrpriv.numerics.calibration.laplace import laplace_loss
+from attrpriv.numerics.laws.records import Interval01, RecordLaws
 
 Floats = NDArray[np.float64]
 Masses = dict[tuple[int, ...], float]

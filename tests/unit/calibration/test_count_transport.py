@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2
 
-from attrpriv.calibration.count_transport import (
+from attrpriv.errors import CertificateError, RefusedError, UsageError
+from attrpriv.methods.count_transport.target import (
     TOTAL,
     Bounds,
     CountTransport,
@@ -23,11 +24,10 @@ from attrpriv.calibration.count_transport import (
     transport_holds,
     transport_row,
 )
-from attrpriv.calibration.coupling import overlaps
-from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.laws.fixed_window import window_law
-from attrpriv.laws.records import RecordLaws
 from attrpriv.noise import coupled_draw
+from attrpriv.numerics.calibration.coupling import overlaps
+from attrpriv.numerics.laws.fixed_window import window_law
+from attrpriv.numerics.laws.records import RecordLaws
 from tests.unit.laws.test_fixed_window import VISITS, exact_law
 
 EVENT = RecordLaws.event(0.4, 0.6)

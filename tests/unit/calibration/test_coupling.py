@@ -10,12 +10,11 @@ from collections.abc import Sequence
 import pytest
 from scipy.stats import binom
 
-from attrpriv.calibration import certified_coupling, coupling_loss_upper, kernel_loss_upper
-from attrpriv.calibration.coupling import nearest_law, overlaps
-from attrpriv.calibration.kernel import certified_kernel
-from attrpriv.calibration.secret_laws import BITS
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.coupling import certified_coupling, coupling_loss_upper, nearest_law, overlaps
+from attrpriv.numerics.calibration.kernel import certified_kernel, kernel_loss_upper
+from attrpriv.numerics.calibration.secret_laws import BITS
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 EVENT = RecordLaws.event(0.4, 0.6)
 

@@ -7,13 +7,12 @@ import math
 import mpmath
 import pytest
 
-from attrpriv.calibration import continuous_gaussian_sigma, direct_delta, least_direct_scale
-from attrpriv.calibration.direct import least_scale
-from attrpriv.calibration.pair_families import Events, family_of, noisy_delta
-from attrpriv.divergences.all_pairs import all_pairs_delta
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace
-from attrpriv.laws.records import CountPairs, Interval01, RecordLaws
+from attrpriv.numerics.calibration.direct import continuous_gaussian_sigma, direct_delta, least_direct_scale, least_scale
+from attrpriv.numerics.calibration.pair_families import Events, family_of, noisy_delta
+from attrpriv.numerics.divergences.all_pairs import all_pairs_delta
+from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace
+from attrpriv.numerics.laws.records import CountPairs, Interval01, RecordLaws
 
 event = RecordLaws.event
 NONE = LatticeLaw.of({0: 1.0})

@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from attrpriv.calibration import classical_mu, gaussian_mu, noise_variance
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.numerics.calibration.gaussian import classical_mu, gaussian_mu, noise_variance
 from tests.property.twin import exact_delta
 
 EPSILONS = [float(e) for e in np.geomspace(1e-3, 50, 14)]

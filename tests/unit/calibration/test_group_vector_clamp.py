@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration.group_clamp import Moves
-from attrpriv.calibration.group_vector_clamp import VectorClamp, beside, best_vector_clamp, beyond, clamped_vector_delta
-from attrpriv.calibration.groups_vector import equalise, equalising_covariance
-from attrpriv.divergences.coupled import Between
-from attrpriv.divergences.group_vector_clamp import Ball, runs_of
-from attrpriv.laws.groups_vector import VectorCase
+from attrpriv.methods.group_transport.clamp import Moves
+from attrpriv.methods.group_transport.vector_clamp import VectorClamp, beside, best_vector_clamp, beyond, clamped_vector_delta
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.groups_vector import equalise, equalising_covariance
+from attrpriv.numerics.divergences.coupled import Between
+from attrpriv.numerics.divergences.group_vector_clamp import Ball, runs_of
+from attrpriv.numerics.laws.groups_vector import VectorCase
 from tests.unit.divergences.test_vector_loss import integrated
 
 Matrix = NDArray[np.float64]
@@ -69,7 +69,7 @@ def worst(case: VectorCase, way: VectorClamp, mutant: str = "") -> float:
 
 def ways(case: VectorCase) -> dict[str, VectorClamp]:
     """One of each form, with no more noise than the masks."""
-    from attrpriv.calibration.group_vector_clamp import _direct, _equalised_ways
+    from attrpriv.methods.group_transport.vector_clamp import _direct, _equalised_ways
 
     unit = np.sqrt(np.diag(np.array(equalise(case).target))).tolist()
     direct = _direct(case, EPSILON, DELTA, moves(case), MASKS, 0.0, None, None)

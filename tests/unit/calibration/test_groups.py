@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration.groups import (
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.frozen import FrozenModel
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.groups import (
     Form,
     GroupCase,
     equalised_target,
@@ -26,13 +28,12 @@ from attrpriv.calibration.groups import (
     population_range,
     population_tail,
 )
-from attrpriv.divergences import groups as module
-from attrpriv.divergences import hockey_stick, unequal_delta
-from attrpriv.divergences.groups import pair_upper
-from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework.model import FrozenModel
-from attrpriv.laws import GaussianLaw
-from attrpriv.laws.binomial import binomial_above, binomial_below
+from attrpriv.numerics.divergences import groups as module
+from attrpriv.numerics.divergences.groups import pair_upper
+from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.unequal import unequal_delta
+from attrpriv.numerics.laws.binomial import binomial_above, binomial_below
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 HOURS = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0),), rest=((42.0, 12.0),))
 # The variance differs so much that it tells more than the mean.

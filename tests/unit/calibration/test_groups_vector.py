@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration.groups import GroupCase, least_group_noise
-from attrpriv.calibration.groups_vector import (
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.groups import GroupCase, least_group_noise
+from attrpriv.numerics.calibration.groups_vector import (
     Equalised,
     _whitened,
     equalise,
@@ -24,9 +25,8 @@ from attrpriv.calibration.groups_vector import (
     part_weights,
     vector_delta_upper,
 )
-from attrpriv.divergences import gaussian_delta
-from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.groups_vector import VectorCase
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.laws.groups_vector import VectorCase
 
 Matrix = NDArray[np.float64]
 

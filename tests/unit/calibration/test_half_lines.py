@@ -10,15 +10,15 @@ import mpmath
 import numpy as np
 import pytest
 
-from attrpriv.calibration import half_lines
-from attrpriv.calibration.direct import direct_delta, least_direct_scale
-from attrpriv.calibration.half_lines import TAIL, WholeNoise, half_line_delta
-from attrpriv.calibration.pair_families import Events, noisy_delta
-from attrpriv.calibration.search import least_place
 from attrpriv.errors import UsageError
-from attrpriv.laws import binomial_sum
-from attrpriv.laws.lattice_law import DIRECT
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration import half_lines
+from attrpriv.numerics.calibration.direct import direct_delta, least_direct_scale
+from attrpriv.numerics.calibration.half_lines import TAIL, WholeNoise, half_line_delta
+from attrpriv.numerics.calibration.pair_families import Events, noisy_delta
+from attrpriv.numerics.laws.lattice import binomial_sum
+from attrpriv.numerics.laws.lattice_law import DIRECT
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.search import least_place
 
 
 def exact_noise(noise: WholeNoise, far: int) -> dict[int, mpmath.mpf]:

@@ -6,11 +6,20 @@ import math
 
 import pytest
 
-from attrpriv.calibration import certified_kernel, kernel_loss_upper, optimal_kernel
-from attrpriv.calibration.kernel import SOLVED_SHARE, WEIGHT_BITS, _weights, objective, require_size, whole_row
-from attrpriv.calibration.secret_laws import float_laws, secret_laws
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.kernel import (
+    SOLVED_SHARE,
+    WEIGHT_BITS,
+    _weights,
+    certified_kernel,
+    kernel_loss_upper,
+    objective,
+    require_size,
+    whole_row,
+)
+from attrpriv.numerics.calibration.linear_program import optimal_kernel
+from attrpriv.numerics.calibration.secret_laws import float_laws, secret_laws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 EVENT = RecordLaws.event(0.4, 0.6)
 

@@ -8,10 +8,11 @@ from fractions import Fraction
 
 import pytest
 
-from attrpriv.calibration import KernelError, certified_coupling, certified_kernel, coupling_error, kernel_error
-from attrpriv.calibration.kernel_accuracy import largest
 from attrpriv.errors import UsageError
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.coupling import certified_coupling
+from attrpriv.numerics.calibration.kernel import certified_kernel
+from attrpriv.numerics.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error, largest
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.property import exact_kernel as twin
 
 EVENT, PAIRS = RecordLaws.event(0.3, 0.6), CountPairs(6, 1, 4, 3)

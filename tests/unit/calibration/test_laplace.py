@@ -10,10 +10,9 @@ import mpmath
 import numpy as np
 import pytest
 
-from attrpriv.calibration import histogram_loss, laplace_loss, least_histogram_scale, least_laplace_scale
-from attrpriv.calibration.laplace import Law
 from attrpriv.errors import UsageError
-from attrpriv.laws.records import RecordLaws
+from attrpriv.numerics.calibration.laplace import Law, histogram_loss, laplace_loss, least_histogram_scale, least_laplace_scale
+from attrpriv.numerics.laws.records import RecordLaws
 
 event = RecordLaws.event
 NARROW, WIDE = event((0.4, 0.6), (0.4, 0.6)), event((0.3, 0.7), (0.3, 0.7))

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from attrpriv.calibration import lattice
-from attrpriv.calibration.lattice import grid_charge, lattice_lambda, mask_scale
 from attrpriv.errors import UsageError
 from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.calibration import grids as lattice
+from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda, mask_scale
 from tests.property.twin import hockey_stick
 
 Vector = NDArray[np.float64]

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from attrpriv.calibration.coupling import nearest_law
-from attrpriv.calibration.lattice_projection import clipped_path, projected_law
 from attrpriv.errors import RefusedError
-from attrpriv.laws.fixed_window import BITS, window_law
-from attrpriv.laws.records import RecordLaws
+from attrpriv.methods.count_transport.projection import clipped_path, projected_law
+from attrpriv.numerics.calibration.coupling import nearest_law
+from attrpriv.numerics.laws.fixed_window import BITS, window_law
+from attrpriv.numerics.laws.records import RecordLaws
 
 TOTAL = 2**BITS
 # e from below and from above, in whole numbers: the series of 1/k!.

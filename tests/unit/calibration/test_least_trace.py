@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.calibration import gaussian_mu
-from attrpriv.calibration import least_trace as module
-from attrpriv.calibration.least_trace import _polished, _swept, least_trace, positive_part, shortfall
-from attrpriv.divergences import gaussian_delta
 from attrpriv.errors import UsageError
+from attrpriv.numerics.calibration import least_trace as module
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.least_trace import _polished, _swept, least_trace, positive_part, shortfall
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
 
 Matrix = NDArray[np.float64]
 

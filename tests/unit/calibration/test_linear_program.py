@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from scipy import optimize
 from scipy.stats import binom
 
-from attrpriv.calibration import optimal_envelope, optimal_kernel
-from attrpriv.calibration.linear_program import MOST_VALUES, broken_conditions, largest_excess
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.numerics.calibration.linear_program import (
+    MOST_VALUES,
+    broken_conditions,
+    largest_excess,
+    optimal_envelope,
+    optimal_kernel,
+)
 
 Matrix = NDArray[np.float64]
 

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from attrpriv.calibration.column_sensitivity import ColumnSensitivity
-from attrpriv.calibration.markov_quilt import (
+from attrpriv.errors import UsageError
+from attrpriv.methods.markov_quilt.score import (
     Relaxed,
     least_known,
     least_scale,
@@ -18,9 +18,9 @@ from attrpriv.calibration.markov_quilt import (
     relaxed_loss,
     relaxed_scale,
 )
-from attrpriv.divergences import max_influence
-from attrpriv.errors import UsageError
-from attrpriv.framework.network import Network, Node
+from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
+from attrpriv.numerics.divergences.influence import max_influence
+from attrpriv.numerics.networks.network import Network, Node
 from tests.unit.assumptions.networks import random_network
 
 COIN = Node(states=("low", "high"), table=((0.5, 0.5),))

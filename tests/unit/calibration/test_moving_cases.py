@@ -6,11 +6,12 @@ import math
 
 import pytest
 
-from attrpriv.calibration import MovingNoise, moving_variance, set_valued_variance
-from attrpriv.calibration.set_valued import set_valued_upper
-from attrpriv.divergences import moving_upper
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.laws import Cell, MovingCases, Spread, parse_case, parse_cases
+from attrpriv.numerics.calibration.law_box import MovingNoise, moving_variance
+from attrpriv.numerics.calibration.set_valued import set_valued_upper, set_valued_variance
+from attrpriv.numerics.divergences.moving_sets import moving_upper
+from attrpriv.numerics.laws.intervals import parse_case, parse_cases
+from attrpriv.numerics.laws.law_box import Cell, MovingCases, Spread
 
 HALVES = ["< 0", ">= 0"]
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from attrpriv.calibration import certified_coupling, certified_kernel, coupling_loss_upper
-from attrpriv.calibration.coupling import CertifiedCoupling, overlaps
-from attrpriv.calibration.near_coupling import certified_near_coupling
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.count_prior import CountPrior
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.methods.optimal.near_coupling import certified_near_coupling
+from attrpriv.numerics.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper, overlaps
+from attrpriv.numerics.calibration.kernel import certified_kernel
+from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.laws.test_fixed_window import VISITS, exact_law
 
 EVENT = RecordLaws.event(0.2, 0.5)

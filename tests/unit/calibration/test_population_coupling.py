@@ -10,13 +10,12 @@ from typing import Any
 import mpmath
 import pytest
 
-from attrpriv.calibration import certified_coupling, coupling_loss_upper
-from attrpriv.calibration.coupling import CertifiedCoupling, overlaps
-from attrpriv.calibration.kernel import certified_kernel
-from attrpriv.calibration.population_coupling import beta_laws, certified_population_coupling, population_loss_upper
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.count_prior import CountPrior
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.methods.optimal.population_coupling import beta_laws, certified_population_coupling, population_loss_upper
+from attrpriv.numerics.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper, overlaps
+from attrpriv.numerics.calibration.kernel import certified_kernel
+from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.laws.test_fixed_window import VISITS, exact_law
 
 EVENT = RecordLaws.event(0.4, 0.6)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from attrpriv.calibration.quantile_clip import QuantileClip, clip_residuals, clip_rmse, halves, least_error_split
-from attrpriv.calibration.quantile_grid import quantile_grid, rounding_charge
 from attrpriv.errors import UsageError
+from attrpriv.methods.quantile_clip.grid import quantile_grid, rounding_charge
+from attrpriv.numerics.calibration.quantile_clip import QuantileClip, clip_residuals, clip_rmse, halves, least_error_split
 
 SCHOOL = 0.3 / math.sqrt(1 - 0.3**2)
 SPREAD = 0.25 * math.sqrt(1 - 0.3**2)

@@ -8,12 +8,12 @@ import random
 
 import pytest
 
-from attrpriv.calibration.column_sensitivity import ColumnSensitivity
-from attrpriv.calibration.markov_quilt import least_known, least_loss, least_scale
-from attrpriv.calibration.quilt_sets import NOTHING, Before, candidates
-from attrpriv.divergences import max_influence
 from attrpriv.errors import UsageError
-from attrpriv.framework.network import Network, Node
+from attrpriv.methods.markov_quilt.score import least_known, least_loss, least_scale
+from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
+from attrpriv.methods.markov_quilt.sets import NOTHING, Before, candidates
+from attrpriv.numerics.divergences.influence import max_influence
+from attrpriv.numerics.networks.network import Network, Node
 from tests.unit.assumptions.networks import random_network
 from tests.unit.calibration.test_markov_quilt import TALL, school
 

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attrpriv.calibration import largest_private
-from attrpriv.calibration.search import least_epsilon
 from attrpriv.errors import UsageError
+from attrpriv.numerics.search import largest_private, least_epsilon
 
 
 @given(threshold=st.floats(1e-300, 1e300), strict=st.booleans())

@@ -8,10 +8,18 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from attrpriv.calibration.secret_laws import BITS, exp_lower, float_laws, log_upper, loss_upper, require_rows, secret_laws
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.fixed_point import SHORT
-from attrpriv.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.calibration.secret_laws import (
+    BITS,
+    exp_lower,
+    float_laws,
+    log_upper,
+    loss_upper,
+    require_rows,
+    secret_laws,
+)
+from attrpriv.numerics.laws.fixed_point import SHORT
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.property import exact_kernel as twin
 
 BOX = RecordLaws.event((0.3, 0.4), (0.5, 0.7))

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import kstest
 
-from attrpriv.calibration.sequential_clamp import Innovations, beyond, clipped, shown
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.methods.transport.sequence_clamp import Innovations, beyond, clipped, shown
 
 Array = NDArray[np.float64]
 Queries = Callable[[int, bool], Array]

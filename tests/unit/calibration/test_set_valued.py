@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from attrpriv.calibration import gaussian_mu, set_valued_lam, set_valued_variance
-from attrpriv.calibration.set_valued import largest_lam, set_valued_upper
-from attrpriv.divergences import mixture_hockey_stick, set_valued_hockey_stick
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.laws import parse_case, parse_cases
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.set_valued import largest_lam, set_valued_lam, set_valued_upper, set_valued_variance
+from attrpriv.numerics.divergences.set_valued import mixture_hockey_stick, set_valued_hockey_stick
+from attrpriv.numerics.laws.intervals import parse_case, parse_cases
 
 LAM_AT_THE_MEAN = 0.166158
 BAD = [math.nan, math.inf, -math.inf]

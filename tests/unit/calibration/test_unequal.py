@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.calibration import direct_noise, equalised_noise, gaussian_mu, unequal_noise
-from attrpriv.divergences import hockey_stick, unequal_delta
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.calibration.unequal import direct_noise, equalised_noise, unequal_noise
+from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.unequal import unequal_delta
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 from tests.unit.divergences.test_unequal import truth
 
 MEANS = st.lists(st.floats(-3, 3).map(lambda x: round(x, 6)), min_size=2, max_size=5)

@@ -33,7 +33,7 @@ from tests.end_to_end.material import (
 )
 
 PLANTED = "PLANTED-4711"
-session_module = importlib.import_module("attrpriv.session")
+session_module = importlib.import_module("attrpriv.session.session")
 
 
 @pytest.fixture
@@ -404,9 +404,9 @@ UNEXPECTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...
     "check": (lambda patch: patch.setattr(session_module, "open_table", fail), ("check", "students.yaml")),
     "plan": (lambda patch: patch.setattr(session_module, "open_table", fail), ("plan", "students.yaml")),
     "release, opening": (lambda patch: patch.setattr(session_module, "open_table", fail), ("release", "students.yaml")),
-    "release, reading": (lambda patch: patch.setattr("attrpriv.reading.scan", fail), ("release", "students.yaml")),
+    "release, reading": (lambda patch: patch.setattr("attrpriv.session.table_reads.scan", fail), ("release", "students.yaml")),
     "release, noise": (
-        lambda patch: patch.setattr(importlib.import_module("attrpriv.mechanisms.column_plan"), "add_gaussian", fail),
+        lambda patch: patch.setattr(importlib.import_module("attrpriv.methods.base.column_plan"), "add_gaussian", fail),
         ("release", "students.yaml"),
     ),
     "release, recording": (lambda patch: patch.setattr(Ledger, "commit", fail), ("release", "students.yaml")),

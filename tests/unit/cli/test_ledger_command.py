@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from attrpriv import record
-from attrpriv.accounting import chain
+from attrpriv.accounting import hash_chain as chain
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.record import document, read_document, recheck
+from attrpriv.session import record
+from attrpriv.session.record import document, read_document, recheck
 from tests.end_to_end.material import Said, policy, school, write_policy
 
 

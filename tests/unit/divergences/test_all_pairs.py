@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.divergences.all_pairs import all_pairs_delta, all_pairs_loss
 from attrpriv.errors import UsageError
-from attrpriv.laws.lattice import LatticeLaw, binomial_sum
+from attrpriv.numerics.divergences.all_pairs import all_pairs_delta, all_pairs_loss
+from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum
 
 # Masses that floats hold exactly, so that the fractions are the truth.
 MASSES = st.lists(st.integers(0, 16), min_size=1, max_size=6).filter(any)

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.divergences import gaussian_delta, gaussian_mixture_delta_upper, hockey_stick
-from attrpriv.divergences.gaussian_mixture import _by_cells, _direction
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianMixture, binomial_sum, record_sum
+from attrpriv.numerics.divergences.gaussian_mixture import _by_cells, _direction, gaussian_mixture_delta_upper
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+from attrpriv.numerics.laws.lattice import binomial_sum, record_sum
 
 
 def truth(p: GaussianMixture, q: GaussianMixture, epsilon: float) -> float:

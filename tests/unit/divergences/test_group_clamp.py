@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
-from attrpriv.calibration.group_clamp import Moves, best_clamp, widest_reach
-from attrpriv.divergences.coupled import Between, coupled_upper
-from attrpriv.divergences.group_clamp import clamped_gap, clamped_group_delta_upper
-from attrpriv.divergences.groups import Form, group_delta_upper
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.laws.groups import GroupCase
+from attrpriv.methods.group_transport.clamp import Moves, best_clamp, widest_reach
+from attrpriv.numerics.divergences.coupled import Between, coupled_upper
+from attrpriv.numerics.divergences.group_clamp import clamped_gap, clamped_group_delta_upper
+from attrpriv.numerics.divergences.groups import Form, group_delta_upper
+from attrpriv.numerics.laws.groups import GroupCase
 
 EPSILON, DELTA = 1.0, 1e-4
 CASE = GroupCase(n=100, low=20, high=45, apart=25, members=((36.0, 8.0),), rest=((42.0, 12.0),))

@@ -11,10 +11,10 @@ from typing import Any
 import mpmath
 import pytest
 
-from attrpriv.divergences import influence as module
-from attrpriv.divergences import max_influence
 from attrpriv.errors import UsageError
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.divergences import influence as module
+from attrpriv.numerics.divergences.influence import max_influence
+from attrpriv.numerics.networks.network import Network, Node
 from tests.unit.assumptions.networks import Rows, joint, nearby, random_network
 from tests.unit.assumptions.test_network import as_pyagrum
 from tests.unit.framework.test_inference import exact

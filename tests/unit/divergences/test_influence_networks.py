@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from attrpriv.divergences import max_influence
-from attrpriv.framework.network import Network, read_network
+from attrpriv.numerics.divergences.influence import max_influence
+from attrpriv.numerics.networks.network import Network, read_network
 
 
 @pytest.mark.parametrize("name", ["alarm", "pigs", pytest.param("munin", marks=pytest.mark.slow)])

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.divergences import (
-    hockey_stick,
+from attrpriv.errors import UsageError
+from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.lattice import (
     lattice_approximate_max_divergence,
     lattice_delta_upper,
     lattice_max_divergence,
 )
-from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw, LatticeLaw, binomial_sum, discrete_laplace, record_sum
+from attrpriv.numerics.laws.gaussian import GaussianLaw
+from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, discrete_laplace, record_sum
 
 
 def exact(n: int, p: float) -> list[Fraction]:

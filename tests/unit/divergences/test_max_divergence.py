@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
-from attrpriv.divergences import approximate_max_divergence, corrected_guarantee, gaussian_delta, hockey_stick
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.max_divergence import approximate_max_divergence, corrected_guarantee
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 STANDARD = GaussianLaw(0.0, 1.0)
 CUT, SHIFT = 2.326348, 0.264797

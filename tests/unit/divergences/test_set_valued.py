@@ -7,18 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from attrpriv.divergences import (
-    gaussian_delta_upper,
+from attrpriv.errors import UsageError
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.mixture import anchor_of, log_probability_ratio, log_tilted, set_law
+from attrpriv.numerics.divergences.moving_sets import covered_upper, moving_upper
+from attrpriv.numerics.divergences.set_valued import (
     lam_of,
     mixture_hockey_stick,
-    moving_upper,
     pointwise_hockey_stick,
     set_valued_hockey_stick,
 )
-from attrpriv.divergences.mixture import anchor_of, log_probability_ratio, log_tilted, set_law
-from attrpriv.divergences.moving_sets import covered_upper
-from attrpriv.errors import UsageError
-from attrpriv.laws import Cell, EndRange, IntervalUnion, parse_case, parse_cases
+from attrpriv.numerics.laws.intervals import EndRange, IntervalUnion, parse_case, parse_cases
+from attrpriv.numerics.laws.law_box import Cell
 from tests.property.set_twin import Parts, brute, densities, exact
 
 BAD = [math.nan, math.inf, -math.inf]

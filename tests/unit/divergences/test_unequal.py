@@ -10,9 +10,10 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.divergences import gaussian_delta, hockey_stick, unequal_delta, unequal_delta_upper
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.unequal import unequal_delta, unequal_delta_upper
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 
 def log_uniform(low: float, high: float) -> st.SearchStrategy[float]:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.divergences import gaussian_delta, hockey_stick
-from attrpriv.divergences.vector_loss import loss_law, vector_hockey_upper
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.vector_loss import loss_law, vector_hockey_upper
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 Array = NDArray[np.float64]
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Secret
-from attrpriv.framework.secret import Parameter
+from attrpriv.problem.secret import Parameter, Secret
 
 
 def test_a_range_a_distance_both_or_neither() -> None:

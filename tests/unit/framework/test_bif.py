@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework.bif import MOST_PROBABILITIES, MOST_VARIABLES, read_bif
-from attrpriv.framework.network import Network, Node, read_network
+from attrpriv.numerics.networks.bif import MOST_PROBABILITIES, MOST_VARIABLES, read_bif
+from attrpriv.numerics.networks.network import Network, Node, read_network
 
 GOOD = """network n { property note = #1 @home; }
 variable x { type discrete [ 2 ] { a, b }; }

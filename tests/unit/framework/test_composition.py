@@ -15,15 +15,8 @@ from hypothesis import strategies as st
 from attrpriv.engines.conditions import holds
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import PolicyError, QueryError
-from attrpriv.framework import Secret
-from attrpriv.framework.composition import (
-    Cell,
-    Composition,
-    bin_names,
-    cells_of,
-    crossed_cells,
-    parse_composition,
-)
+from attrpriv.problem.composition import Cell, Composition, bin_names, cells_of, crossed_cells, parse_composition
+from attrpriv.problem.secret import Secret
 
 
 def composition(text: str) -> Composition:

@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import QueryError
-from attrpriv.framework import Secret
-from attrpriv.framework.counted import count_pairs, counts_in, share_range
-from attrpriv.framework.secret import Parameter
-from attrpriv.laws.intervals import parse_cases
-from attrpriv.laws.records import CountPairs
+from attrpriv.numerics.laws.intervals import parse_cases
+from attrpriv.numerics.laws.records import CountPairs
+from attrpriv.problem.counted import count_pairs, counts_in, share_range
+from attrpriv.problem.secret import Parameter, Secret
 
 SHARE, COUNT = "share(smoker = 'yes')", "count(smoker = 'yes')"
 

@@ -12,9 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.composition import cells_of
-from attrpriv.laws.intervals import parse_case
+from attrpriv.numerics.laws.intervals import parse_case
+from attrpriv.problem.composition import cells_of
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.framework import inference
-from attrpriv.framework.inference import joint_law
-from attrpriv.framework.network import Network, Node
+from attrpriv.numerics.networks import inference
+from attrpriv.numerics.networks.inference import joint_law
+from attrpriv.numerics.networks.network import Network, Node
 from tests.unit.assumptions.networks import random_network
 from tests.unit.assumptions.test_network import as_pyagrum
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework.known_keys import nearest_key
+from attrpriv.frozen.known_keys import nearest_key
 from attrpriv.policy import Policy
 
 

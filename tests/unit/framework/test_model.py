@@ -10,7 +10,7 @@ import pytest
 from pydantic import Field, ValidationError
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework.model import Finite, FrozenDict, FrozenMap, FrozenModel, NonNegative, Positive, Range
+from attrpriv.frozen import Finite, FrozenDict, FrozenMap, FrozenModel, NonNegative, Positive, Range
 
 
 class Inner(FrozenModel):

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Problem, Secret
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrpriv.errors import PolicyError
-from attrpriv.framework import Secret
+from attrpriv.problem.secret import Secret
 
 
 def test_canonical_text() -> None:

@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import CertificateError, PolicyError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import Certificate, Guarantee
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 Path = tuple[str | int, ...]

@@ -11,9 +11,10 @@ import mpmath
 import pytest
 
 from attrpriv.errors import PolicyError
-from attrpriv.guarantee.charges import Charged
-from attrpriv.mechanisms import MECHANISMS, Plan
-from attrpriv.mechanisms.budget import Budget
+from attrpriv.methods.base.budget import Budget
+from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS
 from tests.conformance.test_mechanisms import PROBLEMS, planned
 
 CHARGES = tuple(Charged.model_fields)

@@ -8,7 +8,8 @@ from typing import get_args
 
 import pytest
 
-from attrpriv.guarantee import Certificate, Counted, Evidence, words_of
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.evidence import Counted, Evidence, words_of
 
 KINDS: tuple[type[Evidence], ...] = get_args(Certificate.model_fields["evidence"].annotation)
 TOLD = Counted(10, 1, (0, 1), False, frozenset({"x"}), "", "x > 1", "laplace", 2.0)

@@ -8,8 +8,8 @@ import mpmath as mp
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.laws import chi_squared
-from attrpriv.laws.chi_squared import lower_tail_upper, lower_tails_upper, upper_tail_upper
+from attrpriv.numerics.laws import chi_squared
+from attrpriv.numerics.laws.chi_squared import lower_tail_upper, lower_tails_upper, upper_tail_upper
 
 FREEDOM = (1, 2, 3, 7, 30, 99, 999, 9_999, 999_999)
 

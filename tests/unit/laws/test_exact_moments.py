@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.exact_moments import covariance_of, regression
+from attrpriv.numerics.laws.exact_moments import covariance_of, regression
 
 
 def test_agrees_with_floats() -> None:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.fixed_point import SHORT, fixed_binomial_sum, fixed_record_sum
-from attrpriv.laws.records import exactly
+from attrpriv.numerics.laws.fixed_point import SHORT, fixed_binomial_sum, fixed_record_sum
+from attrpriv.numerics.laws.records import exactly
 
 
 def power(law: list[Fraction], n: int) -> list[Fraction]:
@@ -77,7 +77,7 @@ def test_a_hundred_and_fifty_rows() -> None:
 
 def test_without_guard_digits_it_would_be_too_short() -> None:
     """The mutant: rounding down at the final width at every step loses more than is stated."""
-    from attrpriv.laws import fixed_point
+    from attrpriv.numerics.laws import fixed_point
 
     width = 40
     law = fixed_point.record_masses((0, 1), (0.6, 0.4), width)

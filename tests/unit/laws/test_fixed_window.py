@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.fixed_window import BITS, WindowLaw, window_binomial, window_law
-from attrpriv.laws.records import RecordLaws, exactly
+from attrpriv.numerics.laws.fixed_window import BITS, WindowLaw, window_binomial, window_law
+from attrpriv.numerics.laws.records import RecordLaws, exactly
 
 VISITS = RecordLaws((0, 1, 3), ((0.2, 0.2), (0.5, 0.5), (0.3, 0.3)), ((0.5, 0.5), (0.25, 0.25), (0.25, 0.25)))
 

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.laws import GaussianLaw
+from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 
 @pytest.mark.parametrize(

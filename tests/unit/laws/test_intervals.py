@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.laws import Cell, EndRange, Interval, IntervalUnion, parse_case, parse_cases, require_disjoint
+from attrpriv.numerics.laws.intervals import EndRange, Interval, IntervalUnion, parse_case, parse_cases, require_disjoint
+from attrpriv.numerics.laws.law_box import Cell
 
 INF = math.inf
 NUMBERS = st.one_of(st.integers(-50, 50).map(float), st.floats(-1e6, 1e6), st.sampled_from([1e-300, -1e-9, 1e20, 0.1]))

@@ -14,9 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.laws import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace, mixture, record_sum
-from attrpriv.laws import lattice_law as module
-from attrpriv.laws.records import exactly
+from attrpriv.numerics.laws import lattice_law as module
+from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace, mixture, record_sum
+from attrpriv.numerics.laws.records import exactly
 
 Exact = dict[int, Fraction]
 

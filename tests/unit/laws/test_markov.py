@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.markov import LEAST, MarkovChain, Powers, marginals
+from attrpriv.numerics.laws.markov import LEAST, MarkovChain, Powers, marginals
 
 PAPER = MarkovChain((1.0, 0.0), ((0.9, 0.1), (0.4, 0.6)))
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.laws.normal_digits import LARGEST, fixed_exp, fixed_normal_cdf, fixed_root
+from attrpriv.numerics.laws.normal_digits import LARGEST, fixed_exp, fixed_normal_cdf, fixed_root
 
 
 def off(found: int, true: mpmath.mpf, bits: int) -> mpmath.mpf:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from attrpriv.assumptions import Counts
-from attrpriv.framework import Problem, Secret
+from attrpriv.assumptions.counts import Counts
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 STAY = "stay > 7"

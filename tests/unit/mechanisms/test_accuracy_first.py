@@ -10,10 +10,11 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import plan, rank
-from attrpriv.mechanisms.accuracy import Measure
-from attrpriv.mechanisms.accuracy_first import CLOSE, plan_for_error
+from attrpriv.methods.base.accuracy import Measure
+from attrpriv.methods.choice.accuracy_first import CLOSE, plan_for_error
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.test_model_error import counts_problem
 

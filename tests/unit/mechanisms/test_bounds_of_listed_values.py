@@ -8,8 +8,8 @@ import pytest
 
 from attrpriv import Counts, Secret, plan
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Problem
-from attrpriv.mechanisms.plan import Plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 
 A, B = (0.0, 0.5, 0.0, 0.5, 0.0), (0.15, 0.0, 0.7, 0.0, 0.15)

@@ -11,12 +11,15 @@ import numpy as np
 import pytest
 from scipy.stats import ks_2samp, kstest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import AttrprivError, CertificateError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import WeightsEvidence
-from attrpriv.mechanisms import Plan, plan, weighted
-from attrpriv.mechanisms.weights_case import lower_covariance
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.calibrated_weights import draw as weighted
+from attrpriv.methods.calibrated_weights.case import lower_covariance
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
+from attrpriv.methods.choice.choose import plan
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 ALARM = 1e-7

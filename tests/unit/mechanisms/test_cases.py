@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.calibration import set_valued_variance
-from attrpriv.guarantee import GaussianEvidence
-from attrpriv.laws import parse_cases
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.numerics.calibration.set_valued import set_valued_variance
+from attrpriv.numerics.laws.intervals import parse_cases
 
 N = 10_000
 

@@ -9,13 +9,13 @@ import ibis
 import pytest
 
 import attrpriv as ap
-from attrpriv import named_columns
-from attrpriv.assumptions import Counts
-from attrpriv.mechanisms import plan
-from attrpriv.mechanisms.cells import in_cells, union_of
-from attrpriv.mechanisms.tally import Tally
+from attrpriv.assumptions.counts import Counts
+from attrpriv.cases.cells import in_cells, union_of
+from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.choice.choose import plan
 from attrpriv.queries.conditions import Condition, parse_condition
 from attrpriv.queries.query import Query
+from attrpriv.session import named_columns
 from tests.unit.mechanisms.counts import column, problem
 
 SIZES: list[tuple[Any, Condition]] = [(one, parse_condition(f"size is '{one}'")) for one in ("S", "M", "L")]

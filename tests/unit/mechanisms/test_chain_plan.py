@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Chain
+from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, ChainEvidence
-from attrpriv.mechanisms import Plan, plan, rank
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 CHAIN: dict[str, Any] = {

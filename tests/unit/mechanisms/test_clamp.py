@@ -12,8 +12,8 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.guarantee import Clamp, Read
-from attrpriv.mechanisms.clamp import ClampSpread, clamp_bits, clamped
+from attrpriv.methods.transport.clamp import Clamp, Read
+from attrpriv.methods.transport.clamp_draw import ClampSpread, clamp_bits, clamped
 
 SPREADS = [
     ClampSpread(0.5, 1.5, 0.55),

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import CertificateError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import CountCasesEvidence
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 MIXTURE = "sets of values are hidden by the exact law of the mixture, under the stated prior."

@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Counts
-from attrpriv.calibration.laplace import histogram_loss, laplace_loss
-from attrpriv.divergences.family_wasserstein import family_wasserstein
+from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import CertificateError
-from attrpriv.framework import Secret
-from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence, CountTransportEvidence
-from attrpriv.laws.records import CountPairs, RecordLaws
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.methods.count_transport.proof import CountTransportEvidence
+from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
+from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from attrpriv.policy import Policy
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.replanned import require_asked_for
+from attrpriv.session.replanned import require_asked_for
 from tests.unit.mechanisms.counts import STAY, column, problem, smokers
 
 SOME = Secret("count(smoker = 'yes')", between=(40, 80))

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import PolicyError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
-from attrpriv.laws.records import Interval01
-from attrpriv.mechanisms import Plan, plan, rank
-from attrpriv.mechanisms.tally import Tally
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.numerics.laws.records import Interval01
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.counts import STAY, column, problem, smokers
 

@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, CountHistory, CountLaplaceEvidence, CountSequenceEvidence
-from attrpriv.guarantee.count_sequence import MOST_DRAWS
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.count_noise.proof import CountLaplaceEvidence
+from attrpriv.methods.laplace_sequence.proof import MOST_DRAWS, CountHistory, CountSequenceEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 VISITS = {

@@ -13,10 +13,11 @@ from scipy.stats import norm
 
 import attrpriv as ap
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.framework import Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import CountHybridEvidence, CountTransportEvidence, KernelEvidence
-from attrpriv.mechanisms import Plan, plan, rank
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
+from attrpriv.methods.optimal.proof import KernelEvidence
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.counts import column, problem, smokers
 

@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from attrpriv.assumptions import Counts
+from attrpriv.assumptions.counts import Counts
 from attrpriv.engines.tally import UNKNOWN_CATEGORY
 from attrpriv.errors import AttrprivError, CertificateError, DataError, PolicyError, QueryError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import WassersteinEvidence
-from attrpriv.laws.records import CountPairs
-from attrpriv.mechanisms import plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.count_noise.proof import WassersteinEvidence
+from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.policy import Policy
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
-from attrpriv.session import Session
+from attrpriv.session.session import Session
 
 E = "e > 0"
 ALL = Secret("count(c = 'yes')", between=(0.0, 10.0))

@@ -7,9 +7,9 @@ import math
 import pytest
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Secret
-from attrpriv.mechanisms import plan, rank
-from attrpriv.mechanisms.count_yardsticks import is_tally
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.yardsticks.counts import is_tally
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 from tests.unit.mechanisms.counts import column, problem, smokers

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
-from attrpriv.mechanisms.tally_layout import layout
 from attrpriv.policy import Policy
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session import Session
+from attrpriv.session.session import Session
 from tests.unit.mechanisms.counts import column, problem
 
 VALUES = [-2, 0, 1.5, 3]
@@ -60,7 +60,7 @@ def table(rows: int = 40) -> pa.Table:
 
 @pytest.mark.parametrize("where", FILTERS)
 def test_the_sum_that_noise_is_added_to(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("attrpriv.mechanisms.tally.whole_laplace", lambda scale: 0)
+    monkeypatch.setattr("attrpriv.methods.base.tally.whole_laplace", lambda scale: 0)
     policy = Policy(epsilon=1.0, protect=[{"secret": "count(smoker = 'yes')", "between": [10, 30]}], assume=[stated()])
     with Session(table(), policy, ledger=tmp_path / "a.ledger") as session:
         released = session.release(asked(where), "laplace")

@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
-from attrpriv.calibration import gaussian_mu
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.property.twin import drawn_noise, hockey_stick, separation, stated
 from tests.unit.assumptions.test_worst_case import full_moments

@@ -19,15 +19,22 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.calibration import gaussian_mu
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, Clamp, GaussianEvidence, Read, TransportEvidence
-from attrpriv.mechanisms import Plan, gaussian, gaussian_transport, plan, rank
-from attrpriv.mechanisms.clamp import clamped, kept
-from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.transport_case import told
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.gaussian import plan as gaussian
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.transport import plan as gaussian_transport
+from attrpriv.methods.transport.case import told
+from attrpriv.methods.transport.clamp import Clamp, Read
+from attrpriv.methods.transport.clamp_draw import clamped, kept
+from attrpriv.methods.transport.proof import TransportEvidence
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 INCOME = Secret("mean(income)", between=(20_000.0, 200_000.0))

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.assumptions import Groups
-from attrpriv.calibration.groups import least_group_noise
-from attrpriv.divergences import hockey_stick
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import AttrprivError, CertificateError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import GroupEvidence, GroupVectorEvidence
-from attrpriv.laws import GaussianLaw
-from attrpriv.laws.groups import GroupCase
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
 from attrpriv.noise import granularity
+from attrpriv.numerics.calibration.groups import least_group_noise
+from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.laws.gaussian import GaussianLaw
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 
 SHARE = Secret("share(gender = 'F')", between=(0.25, 0.4))

@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Groups
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import GroupEvidence, GroupTransportEvidence, GroupVectorTransportEvidence
-from attrpriv.laws.groups import GroupCase
-from attrpriv.mechanisms import Plan, plan, rank
-from attrpriv.mechanisms.group_moves import Expected, centre_share, expected_tables, tables, taken_back
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.group_transport.correction import Expected, centre_share, expected_tables, tables, taken_back
+from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
+from attrpriv.methods.groups.proof import GroupEvidence
 from attrpriv.noise import granularity
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 
 SHARE = Secret("share(gender = 'F')", between=(0.25, 0.4))

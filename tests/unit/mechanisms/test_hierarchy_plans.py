@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian, Hierarchy
-from attrpriv.calibration import gaussian_mu
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.cases.population_shift import recorded
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import GaussianEvidence, HierarchyEvidence
-from attrpriv.mechanisms import Plan, plan, rank
-from attrpriv.mechanisms.budget import budget
-from attrpriv.mechanisms.hierarchy_case import recorded
-from attrpriv.mechanisms.hierarchy_transport import spread
+from attrpriv.methods.base.budget import budget
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.hierarchy.proof import HierarchyEvidence
+from attrpriv.methods.hierarchy.transport import spread
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 
 NUMBERS: dict[str, Any] = {

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import attrpriv as ap
-from attrpriv.guarantee import GaussianEvidence
-from attrpriv.mechanisms.accuracy import noise_error, sum_reach
+from attrpriv.methods.base.accuracy import noise_error, sum_reach
+from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.noise import granularity
 
 MOMENTS: dict[str, Any] = {
@@ -117,7 +117,7 @@ def test_shape_is_charged_by_the_corrected_formula() -> None:
     plan = ap.plan(problem(SHAPE), "gaussian_approximation")
     evidence = plan.certificate.evidence
     assert isinstance(evidence, GaussianEvidence)
-    from attrpriv.divergences import gaussian_delta
+    from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
 
     lam = 0.01 + evidence.grid_lambda + evidence.lattice_lambda
     inner = 1.0 - 2 * lam

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import attrpriv as ap
-from attrpriv.calibration import gaussian_mu
-from attrpriv.guarantee import GaussianEvidence
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
 
 SDS = {"weight": 25.0, "height": 4.0, "income": 30_000.0, "sat": 200.0}
 RHO = {

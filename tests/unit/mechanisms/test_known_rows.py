@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.divergences import gaussian_delta
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 KNOWN = 0.01

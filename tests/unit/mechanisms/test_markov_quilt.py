@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import QuiltEvidence
-from attrpriv.mechanisms import Plan, plan
-from attrpriv.mechanisms.network_picture import drawn_quilt
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.markov_quilt.picture import drawn_quilt
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from tests.unit.calibration.test_markov_quilt import GENDER, TALL, school
 

@@ -17,21 +17,20 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.assumptions import Chain, Counts, ParameterNetwork
-from attrpriv.calibration.coupling import overlaps
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import (
-    ChainEvidence,
-    CountDirectEvidence,
-    CouplingEvidence,
-    GaussianEvidence,
-    KernelEvidence,
-    ParameterNoiseEvidence,
-    QuiltEvidence,
-)
-from attrpriv.laws.markov import MarkovChain
-from attrpriv.mechanisms.accuracy import OFF_BY, ModelError, fragile, off_by, unaffected
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.methods.base.accuracy import OFF_BY, ModelError, fragile, off_by, unaffected
+from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.methods.count_noise.proof import CountDirectEvidence
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence
+from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
+from attrpriv.methods.parameter_counts.proof import ParameterNoiseEvidence
+from attrpriv.numerics.calibration.coupling import overlaps
+from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.test_cases import problem as cases_problem
 

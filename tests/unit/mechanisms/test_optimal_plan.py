@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.framework import Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import CouplingEvidence, KernelEvidence
-from attrpriv.laws.records import CountPairs
-from attrpriv.mechanisms import plan, rank
-from attrpriv.mechanisms.optimal import AUTO_SECRETS
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.optimal.plan import AUTO_SECRETS
+from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
+from attrpriv.numerics.laws.records import CountPairs
+from attrpriv.problem.secret import Parameter, Secret
 from tests.unit.mechanisms.counts import problem, smokers
 
 

@@ -8,19 +8,20 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import (
-    Certificate,
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.parameter_counts.proof import (
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
-from attrpriv.laws.parameter_counts import ParameterCounts
-from attrpriv.mechanisms import Plan, plan, rank
+from attrpriv.numerics.laws.parameter_counts import ParameterCounts
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 
 FLIP = ((0.7, 0.3), (0.3, 0.7))

@@ -12,12 +12,15 @@ import pytest
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import CertificateError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import QuantileClipEvidence
-from attrpriv.mechanisms import Plan, plan, quantile_clip, rank
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.quantile_clip import plan as quantile_clip
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 MOMENTS: dict[str, Any] = {

@@ -7,11 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import QuantileClipEvidence
-from attrpriv.mechanisms import quantile_clip, quantile_model, rank
-from attrpriv.mechanisms.quantile_model import Line, telling
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.choice.choose import rank
+from attrpriv.methods.quantile_clip import model_error as quantile_model
+from attrpriv.methods.quantile_clip import plan as quantile_clip
+from attrpriv.methods.quantile_clip.model_error import Line, telling
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import QuiltEvidence, QuiltTerm
-from attrpriv.mechanisms import Plan, plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence, QuiltTerm
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.unit.calibration.test_markov_quilt import COIN, TALL, school
 from tests.unit.calibration.test_quilt_sets import XOR

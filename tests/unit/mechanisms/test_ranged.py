@@ -12,15 +12,16 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import ParameterNetwork
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import QuiltEvidence
-from attrpriv.mechanisms import Plan, plan, rank
-from attrpriv.mechanisms.ranged import ranged
-from attrpriv.mechanisms.statistic_plan import StatisticPlan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.statistic_plan import StatisticPlan
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence
+from attrpriv.methods.yardsticks.non_linear import ranged
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 from tests.unit.queries.small_tables import Rows, answers, value_of

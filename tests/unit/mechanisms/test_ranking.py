@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from attrpriv.assumptions import Groups
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import RefusedError
-from attrpriv.mechanisms import Ranking, plan, rank, registry
-from attrpriv.mechanisms.accuracy_first import plan_for_error
-from attrpriv.mechanisms.advice import advice
+from attrpriv.methods.choice import choose as registry
+from attrpriv.methods.choice.accuracy_first import plan_for_error
+from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.counts import problem as counts_problem
 from tests.unit.mechanisms.test_group_plan import groups, problem

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import combined_box, sd_of_form, vector_box
-from attrpriv.calibration.lattice import lattice_lambda
+from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.errors import AttrprivError, QueryError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.gaussian import gaussians
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
-from attrpriv.mechanisms.registry import MECHANISMS, rank
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS, rank
+from attrpriv.methods.choice.choose import plan as plan_problem
+from attrpriv.methods.gaussian.plan import gaussians
+from attrpriv.numerics.calibration.grids import lattice_lambda
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 

@@ -15,11 +15,16 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 
 import attrpriv as ap
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import Plan, gaussian, gaussian_transport, recorded_smooth, sequential_transport
-from attrpriv.mechanisms.recorded_smooth import SMOOTH, require_smooth
-from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.subset import Rows
+from attrpriv.cases import recorded_smooth
+from attrpriv.cases.recorded_smooth import SMOOTH, require_smooth
+from attrpriv.cases.subset import Rows
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.gaussian import plan as gaussian
+from attrpriv.methods.transport import plan as gaussian_transport
+from attrpriv.methods.transport import sequence as sequential_transport
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.sql import parse_queries
 from tests.property import twin
 
@@ -219,7 +224,7 @@ def test_rounding_shows_given_all_secrets_that_are_read_or_joined(made: Made, mo
     with pytest.raises(Refusal, match=r"tied to mean\(g\), mean\(h\).*rounding shows"):
         made(0.03)
     for module in ("gaussian", "gaussian_transport", "sequence_case"):
-        monkeypatch.setattr(f"attrpriv.mechanisms.{module}.require_smooth", one_by_one)
+        monkeypatch.setattr(f"attrpriv.methods.{module}.require_smooth", one_by_one)
     made(0.03).certificate.verify()
 
 

@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
-from attrpriv.calibration.lattice import lattice_lambda
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms.gaussian import gaussians
-from attrpriv.mechanisms.recorded_forms import form_masks, recorded_forms
-from attrpriv.mechanisms.refusal import Refusal
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.cases.recorded_forms import form_masks, recorded_forms
+from attrpriv.methods.gaussian.plan import gaussians
+from attrpriv.numerics.calibration.grids import lattice_lambda
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.sql import parse_queries
 
 N = 1_000

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import MECHANISMS, Plan, Ranking, plan, rank
-from attrpriv.mechanisms.accuracy import Error, Measure
-from attrpriv.mechanisms.advice import advice
-from attrpriv.mechanisms.ranking import best_first
+from attrpriv.methods.base.accuracy import Error, Measure
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.methods.choice.ranking import Ranking, best_first
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

@@ -10,9 +10,8 @@ import attrpriv as ap
 from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.assumptions.shape import ShapeFinding
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Problem
-from attrpriv.mechanisms import plan
-from attrpriv.mechanisms.registry import rank
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.sql import parse_queries
 
 FITTED = {"rows": 20_000, "digest": "0123456789abcdef" * 4, "confidence": 1 - 5e-7}

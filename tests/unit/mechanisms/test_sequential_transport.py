@@ -14,16 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from attrpriv.assumptions import Gaussian, Groups
-from attrpriv.calibration import gaussian_mu
-from attrpriv.divergences import gaussian_epsilon
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.guarantee import Certificate, SequenceEvidence
-from attrpriv.mechanisms import Plan, plan
-from attrpriv.mechanisms.budget import MOST_LATTICE, MOST_STEPS
-from attrpriv.mechanisms.sequence_case import residual
-from attrpriv.mechanisms.sequence_draw import moved_on
+from attrpriv.methods.base.budget import MOST_LATTICE, MOST_STEPS
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.transport.sequence_case import residual
+from attrpriv.methods.transport.sequence_draw import moved_on
+from attrpriv.methods.transport.sequence_proof import SequenceEvidence
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.divergences.hockey_stick import gaussian_epsilon
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 Array = NDArray[np.float64]

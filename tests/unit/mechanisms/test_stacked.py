@@ -19,12 +19,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attrpriv as ap
-from attrpriv.calibration import gaussian_mu
-from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import GaussianEvidence
-from attrpriv.mechanisms import gaussian, stacked
-from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.seen import Seen
+from attrpriv.cases.shift import Seen
+from attrpriv.frozen import FrozenModel
+from attrpriv.methods.gaussian import plan as gaussian
+from attrpriv.methods.gaussian import sequence as stacked
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.problem.refusal import Refusal
 from attrpriv.queries.sql import parse_queries
 from tests.property import twin
 from tests.unit.mechanisms.test_joint import RHO, SDS

@@ -14,17 +14,17 @@ import pytest
 
 from attrpriv.engines.view_answers import CellSums
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import ViewCell, ViewEvidence
-from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms import plan_view_of
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.subsample import standard_error
-from attrpriv.mechanisms.view import ViewPlan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan as plan_problem
+from attrpriv.methods.choice.choose import plan_view_of
+from attrpriv.methods.view.answers import standard_error
+from attrpriv.methods.view.plan import ViewPlan
+from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.view_estimates import estimate as _estimate
+from attrpriv.session.view_estimates import estimate as _estimate
 
 SHARE = Secret("share(g = 'F')", between=(0.25, 0.4))
 

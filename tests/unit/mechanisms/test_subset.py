@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.cases.subset import Rows, grouped
 from attrpriv.errors import AttrprivError, CertificateError, QueryError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.model import FrozenModel
-from attrpriv.guarantee import GaussianEvidence
-from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.registry import MECHANISMS
-from attrpriv.mechanisms.subset import Rows, grouped
+from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS
+from attrpriv.methods.choice.choose import plan as plan_problem
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.cases.subset import Rows
 from attrpriv.errors import AttrprivError
-from attrpriv.framework import Secret
-from attrpriv.guarantee import TransportEvidence
-from attrpriv.mechanisms import plan as plan_problem
-from attrpriv.mechanisms.plan import Plan
-from attrpriv.mechanisms.registry import rank
-from attrpriv.mechanisms.subset import Rows
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan as plan_problem
+from attrpriv.methods.choice.choose import rank
+from attrpriv.methods.transport.proof import TransportEvidence
+from attrpriv.problem.secret import Secret
 from tests.unit.mechanisms.test_subset import ASKED, NAMES, REST, N, _entries, assumed, covariance, opposite, over_rows, problem
 
 MEANS = {"g": 3.0, "h": 0.0}

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import CertificateError, DataError, UsageError
-from attrpriv.framework import Secret
-from attrpriv.mechanisms import Plan, plan
-from attrpriv.mechanisms import tally as module
-from attrpriv.mechanisms.tally import OUTSIDE, Tally, TallyCell
+from attrpriv.methods.base import tally as module
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.tally import OUTSIDE, Tally, TallyCell
+from attrpriv.methods.choice.choose import plan
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.unit.mechanisms.counts import STAY, column, problem, smokers
 

@@ -13,13 +13,14 @@ import mpmath
 import pytest
 
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.secret import Parameter
-from attrpriv.guarantee import Certificate, ViewCell, ViewEvidence
-from attrpriv.laws.binomial import binomial_below
-from attrpriv.mechanisms import plan_view_of
-from attrpriv.mechanisms.refusal import Refusal
-from attrpriv.mechanisms.view import REAL_RECORDS, ViewPlan, public_shares
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.choice.choose import plan_view_of
+from attrpriv.methods.view.plan import REAL_RECORDS, ViewPlan, public_shares
+from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.numerics.laws.binomial import binomial_below
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 
 SHARE = Secret("share(g = 'F')", between=(0.25, 0.4))

@@ -9,13 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from attrpriv.assumptions import Counts, Gaussian, Groups, Hierarchy, ParameterNetwork
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import UsageError
-from attrpriv.framework import Problem, Secret
-from attrpriv.framework.network import Network, Node
-from attrpriv.mechanisms import plan, plan_view_of, rank
-from attrpriv.mechanisms.accuracy import WEAK
-from attrpriv.mechanisms.weak import _chances, _Normal, weak_lines
+from attrpriv.methods.base.accuracy import WEAK
+from attrpriv.methods.choice.choose import plan, plan_view_of, rank
+from attrpriv.methods.choice.weak import _chances, _Normal, weak_lines
+from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 

@@ -20,9 +20,10 @@ from scipy.special import ndtr
 from scipy.stats import chi2
 
 from attrpriv.errors import RefusedError
-from attrpriv.mechanisms import Plan, weighted
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.calibrated_weights import draw as weighted
 from attrpriv.policy import Policy
-from attrpriv.session import Session
+from attrpriv.session.session import Session
 from tests.unit.mechanisms.test_calibrated_weights import evidence_of, moments_of, planned, problem, table
 
 N = 10_000

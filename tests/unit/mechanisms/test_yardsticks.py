@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from attrpriv.assumptions import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError
-from attrpriv.framework import Problem, Secret
-from attrpriv.mechanisms import plan
+from attrpriv.methods.choice.choose import plan
 from attrpriv.noise import granularity
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
 

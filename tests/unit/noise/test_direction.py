@@ -16,8 +16,8 @@ from mpmath import mp
 from scipy.stats import beta, chi2, expon, kstest
 
 from attrpriv.errors import UsageError
-from attrpriv.guarantee import calibrated_weights as evidence
-from attrpriv.guarantee.calibrated_weights import direction_eta
+from attrpriv.methods.calibrated_weights import proof as evidence
+from attrpriv.methods.calibrated_weights.proof import direction_eta
 from attrpriv.noise import direction as module
 from attrpriv.noise.direction import LEAST_REST, RELATIVE_ERROR, direction, root
 

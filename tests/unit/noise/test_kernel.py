@@ -58,7 +58,7 @@ def test_an_empty_slice_is_a_point(system: list[int]) -> None:
 
 
 def test_the_sampler_and_the_certificate_mean_the_same_kernel(system: list[int]) -> None:
-    from attrpriv.calibration.coupling import overlaps
+    from attrpriv.numerics.calibration.coupling import overlaps
 
     for source, target in itertools.product(itertools.product(range(3), repeat=4), repeat=2):
         if not 0 < sum(source) == sum(target):

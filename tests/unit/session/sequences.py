@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 import attrpriv as ap
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting.hash_chain import Entry
 from attrpriv.policy import Policy
-from attrpriv.record import recorded_plan
+from attrpriv.session.record import recorded_plan
 from tests.property import twin
 
 ROWS = 500

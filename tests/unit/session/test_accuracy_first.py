@@ -8,7 +8,7 @@ import pytest
 
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.session import Session
+from attrpriv.session.session import Session
 from tests.end_to_end.material import policy, write_policy, write_table
 
 WIDE = [{"secret": "mean(income)", "between": [20_000, 200_000]}]

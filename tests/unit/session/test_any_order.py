@@ -19,8 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.calibration import gaussian_mu
-from attrpriv.record import recheck
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.session.record import recheck
 from tests.unit.session import sequences
 from tests.unit.session.sequences import COLUMNS, made, people, reached
 
@@ -174,14 +174,14 @@ def test_many_orders_of_releases_keep_the_promise() -> None:
 
 def test_a_planner_that_forgets_is_found() -> None:
     """With every release planned as if it were the first, and a certificate that believes it."""
-    from attrpriv.guarantee import Certificate
-    from attrpriv.mechanisms import stacked
+    from attrpriv.methods.base.certificate import Certificate
+    from attrpriv.methods.gaussian import sequence as stacked
 
     def forgotten(problem: Any) -> stacked.Past:
         return stacked.Past()
 
     with (
-        mock.patch("attrpriv.mechanisms.gaussian.Past.of", forgotten),
+        mock.patch("attrpriv.methods.gaussian.plan.Past.of", forgotten),
         mock.patch.object(Certificate, "follows", return_value=True),
         mock.patch.object(Certificate, "left", return_value=1.0),
         pytest.raises(AssertionError) as caught,

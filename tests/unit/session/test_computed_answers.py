@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 import attrpriv as ap
 from attrpriv.cli.app import app
-from attrpriv.derived import NO_NUMBER, Computed, with_computed
-from attrpriv.derived_plan import PartsPlan
-from attrpriv.mechanisms.accuracy import Spread
+from attrpriv.methods.base.accuracy import Spread
 from attrpriv.queries.derived import Derived, parse_questions
 from attrpriv.queries.query import Query
-from attrpriv.release import Answer, Value
-from attrpriv.session import Session
-from attrpriv.steps import _split
+from attrpriv.session.derived import NO_NUMBER, Computed, with_computed
+from attrpriv.session.derived_plan import PartsPlan
+from attrpriv.session.release import Answer, Value
+from attrpriv.session.session import Session
+from attrpriv.session.split import _split
 from tests.end_to_end.test_counts import arrange, policy
 from tests.unit.mechanisms.counts import problem as counts_problem
 from tests.unit.session.sequences import made, people, session

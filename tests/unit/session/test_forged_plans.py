@@ -15,14 +15,14 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
-from attrpriv import record, replanned
-from attrpriv.accounting import chain
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting.hash_chain import Entry
 from attrpriv.cli.app import app
 from attrpriv.errors import CertificateError
-from attrpriv.mechanisms import Plan
+from attrpriv.methods.base.plan import Plan
 from attrpriv.queries.sql import parse_queries
-from attrpriv.record import details_of, document, recheck
+from attrpriv.session import record, replanned
+from attrpriv.session.record import details_of, document, recheck
 from tests.unit.session.sequences import made, session
 
 NUMBERS = {"income": "float", "weight": "float", "height": "float"}

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from attrpriv.accounting import chain
-from attrpriv.accounting.chain import Entry
+from attrpriv.accounting import hash_chain as chain
+from attrpriv.accounting.hash_chain import Entry
 from attrpriv.errors import AttrprivError
-from attrpriv.record import recheck
+from attrpriv.session.record import recheck
 from tests.unit.session.sequences import made, session
 
 Change = Callable[[dict[str, Any]], None]

@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 import attrpriv as ap
-from attrpriv import steps
 from attrpriv.cli.app import app
-from attrpriv.derived_plan import PartsPlan, plans_of
-from attrpriv.guarantee import CountSequenceEvidence
-from attrpriv.session import Session
+from attrpriv.methods.laplace_sequence.proof import CountSequenceEvidence
+from attrpriv.session import split as steps
+from attrpriv.session.derived_plan import PartsPlan, plans_of
+from attrpriv.session.session import Session
 from tests.end_to_end.test_chain import diary
 from tests.end_to_end.test_counts import ROWS, arrange, policy
 

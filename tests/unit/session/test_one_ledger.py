@@ -12,7 +12,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.framework.places import declared_name, resolved, table_name
+from attrpriv.problem.places import declared_name, resolved, table_name
 from tests.unit.session.sequences import made, people
 
 

@@ -18,7 +18,7 @@ import attrpriv as ap
 from attrpriv.accounting.belonging import Belonging, named_by
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import RefusedError
-from attrpriv.framework.places import default_ledger, files_of, identities, is_pattern, resolved
+from attrpriv.problem.places import default_ledger, files_of, identities, is_pattern, resolved
 from tests.end_to_end.material import Said, school
 from tests.unit.accounting.places import place_of
 from tests.unit.session.sequences import made, people

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-import attrpriv.session as at_work
-from attrpriv import reading
+import attrpriv.session.session as at_work
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.record import recheck
+from attrpriv.session import table_reads as reading
+from attrpriv.session.record import recheck
 from tests.unit.session.sequences import made, session
 
 POLICY = made(assume={**made().assume[0].to_json(), "mean": {"income": 60_000, "weight": 150, "height": 66}, "tolerance": 0})

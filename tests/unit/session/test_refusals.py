@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.assumptions import ParameterNetwork
-from attrpriv.framework import Problem
-from attrpriv.mechanisms import plan, rank
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.sql import parse_queries
 from tests.unit.calibration.test_markov_quilt import school
 from tests.unit.mechanisms.test_markov_quilt import problem as network_problem

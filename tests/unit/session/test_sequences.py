@@ -11,9 +11,9 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.calibration import gaussian_mu
 from attrpriv.errors import CertificateError
-from attrpriv.record import document, read_document, recheck
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.session.record import document, read_document, recheck
 from tests.end_to_end.race import question, town
 from tests.unit.session.sequences import ROWS, made, people, reached, session
 
@@ -106,7 +106,7 @@ def test_a_plan_changes_nothing_and_reads_no_row(place: Path, monkeypatch: pytes
     with session(place) as opened:
         opened.release("avg(weight)")
         before = place.read_bytes()
-        monkeypatch.setattr("attrpriv.reading.scan", None)
+        monkeypatch.setattr("attrpriv.session.table_reads.scan", None)
         assert opened.plan("avg(height)").certificate.left(1.0, 1e-6) == pytest.approx(1 / 3, abs=2e-3)
         note = str(opened.ledger_note("avg(height)", opened.plan("avg(height)")))
         left, may, uses, leaves = (float(number) for number in re.findall(r"([0-9.]+)%", note))

@@ -21,15 +21,15 @@ import pyarrow as pa
 import pytest
 
 import attrpriv as ap
-from attrpriv import record
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import AttrprivError, DataError, PolicyError, QueryError, RefusedError, UsageError
-from attrpriv.mechanisms import Plan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.session import record
 from tests.end_to_end.material import NOON, ROWS, assume, contents, policy, students, write_policy, write_table
 
 exact_module = importlib.import_module("attrpriv.noise.exact")
-reading_module = importlib.import_module("attrpriv.reading")
-session_module = importlib.import_module("attrpriv.session")
+reading_module = importlib.import_module("attrpriv.session.table_reads")
+session_module = importlib.import_module("attrpriv.session.session")
 
 
 def exact(table: Any, column: str) -> Fraction:

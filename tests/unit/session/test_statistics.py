@@ -13,12 +13,12 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import DataError, PolicyError, RefusedError
-from attrpriv.guarantee import QuiltEvidence
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.queries.query import quoted
-from attrpriv.record import Rechecked, recheck, recorded_plan
+from attrpriv.session.record import Rechecked, recheck, recorded_plan
 
-reading = importlib.import_module("attrpriv.reading")
+reading = importlib.import_module("attrpriv.session.table_reads")
 exact_module = importlib.import_module("attrpriv.noise.exact")
 
 FLIP = [[0.7, 0.3], [0.3, 0.7]]

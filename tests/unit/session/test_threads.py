@@ -13,7 +13,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import UsageError
-from attrpriv.turns import Turn, in_turns
+from attrpriv.session.turns import Turn, in_turns
 from tests.unit.session.sequences import made, people
 
 THREADS = 100

@@ -1,0 +1,85 @@
+"""What is counted for a query about a chain's column.
+
+| query | tally |
+|---|---|
+| count(*) filter (where e) | rows whose state satisfies e count 1 |
+| sum(x), avg(x) | the states, in steps of their common unit |
+| count(*) ... group by x | one count for each state |
+
+What must never change: the query reads the chain's column alone, because nothing is assumed of other columns; and every row has
+one of the states, or the release is an announced failure.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from attrpriv.assumptions.chain import Chain
+from attrpriv.cases.cells import cell_condition
+from attrpriv.cases.tally_layout import whole_steps
+from attrpriv.errors import QueryError
+from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.query import Query
+
+
+def chain_of(problem: Problem) -> tuple[Chain, ...]:
+    """The chains of the assumption, all about one column with one list of states."""
+    chains = tuple(member for member in problem.theta if isinstance(member, Chain))
+    if not chains or len(chains) != len(problem.theta):
+        raise Refusal("needs a chain assumption (assume: kind: chain).")
+    if any((chain.column, chain.states) != (chains[0].column, chains[0].states) for chain in chains):
+        raise Refusal("assume: every chain of a list must have the same column and states.", usage=True)
+    if chains[0].column in problem.bins:
+        raise Refusal(f"bins: {chains[0].column} is a chain of its own values; leave its bins out.", usage=True)
+    return chains
+
+
+def chain_tally(problem: Problem, chain: Chain, query: Query) -> Tally:
+    """The tally without noise; a refusal where the query is not about the chain's column alone."""
+    reason = None
+    try:
+        return _tally(problem, chain, query)
+    except QueryError as error:
+        reason = str(error)
+    raise Refusal(reason, usage=True)
+
+
+def _tally(problem: Problem, chain: Chain, query: Query) -> Tally:
+    states = tuple(str(cell_condition(problem, chain.column, state, k)) for k, state in enumerate(chain.states))
+    categories = tuple(
+        TallyCategory(name=str(state), where=where, member=False) for state, where in zip(chain.states, states, strict=True)
+    )
+    if query.column is None and query.group_by is None:
+        event = parse_condition(query.where or "")
+        _require_own(chain, query, columns_of(event))
+        counted = (TallyCell(name=str(event), where=str(event), value=1),)
+        return Tally(cells=counted, complete=False, categories=categories, fill=problem.missing, clip=problem.bounds)
+    if query.where is not None or (query.column is not None and query.group_by is not None):
+        raise QueryError(f"query: {query.text} is not covered; ask for a count with a filter, or without the filter or group.")
+    _require_own(chain, query, (query.column or query.group_by or "",))
+    steps, unit, origin, order = tuple(range(len(states))), Fraction(1), Fraction(0), list(range(len(states)))
+    if query.group_by is None:
+        steps, unit, origin, order = whole_steps(chain.column, chain.states)
+    cells = tuple(
+        TallyCell(name=str(chain.states[k]), where=states[k], value=1 if query.group_by is not None else step)
+        for k, step in zip(order, steps, strict=True)
+    )
+    return Tally(
+        cells=cells,
+        complete=True,
+        categories=categories,
+        fill=problem.missing,
+        clip=problem.bounds,
+        unit=float(unit),
+        origin=float(origin),
+        histogram=query.group_by is not None,
+    )
+
+
+def _require_own(chain: Chain, query: Query, columns: tuple[str, ...]) -> None:
+    for column in columns:
+        if column != chain.column:
+            raise QueryError(f"query: {query.text} reads {column}, of which the chain of {chain.column} says nothing.")

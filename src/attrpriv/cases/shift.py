@@ -1,0 +1,202 @@
+"""How the secrets show in the averages that are released: shifts, and the spread the data surely has.
+
+For each secret and each member of Theta, a list of cases that together are at least as bad as every distribution of the class:
+
+- one average, a secret of one column: the closed form of `assumptions.worst_case`, exact over the box;
+- otherwise: the corners of the slopes' box with the residual covariance's lower bound (`assumptions.vector_box`), or no credit
+  at all where that bound is not semidefinite (a covariance is never below zero). The distance is convex in the shift, so
+  corners suffice;
+- several secrets jointly (a ball or a box of values): the regression on all of them, for exactly stated moments only.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
+from attrpriv.assumptions.worst_case import Extreme, candidates
+from attrpriv.cases.subset import Rows
+from attrpriv.methods.gaussian.proof import GaussianCheck
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float64]
+
+MOST_CORNERS = 256
+_SOLVED = 1e-9
+# Shifts, residual, and whether the signs of the shifts stand for any other signs too.
+Case = tuple["Matrix", "Matrix", bool]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One bad case: the averages move by `shifts` @ u, |u| <= 1; what the secret leaves open has a covariance of at least
+    `residual`: of a row (`seen`), of the averages themselves (`seen_in`).
+
+    A `signless` case stands for every choice of signs of its shifts, and holds with independent noise only.
+    """
+
+    secret: str
+    theta: int
+    shifts: Matrix
+    residual: Matrix
+    signless: bool = False
+
+    def check(self) -> GaussianCheck:
+        """The case of averages as evidence."""
+        return GaussianCheck(
+            secret=self.secret,
+            theta=self.theta,
+            shifts=tuple(tuple(float(x) for x in row) for row in self.shifts),
+            credited=tuple(tuple(float(x) for x in row) for row in self.residual),
+        )
+
+
+def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+    """All cases; with `off`, every slope is off by this share more than the tolerance says."""
+    cases: list[Seen] = []
+    for index, gaussian in enumerate(theta if problem.columns else ()):
+        for secret in problem.secrets:
+            if secret.cases is not None and all(secret.single in member.mean for member in theta):
+                continue  # hidden by the law of the mixture (`methods.gaussian.sets`)
+            cases += [Seen(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
+    return cases
+
+
+def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+    """The same for averages over these rows. Those of one form have one slope, whichever rows they are over (`subset`).
+
+    A closed form for one average holds for several of the same form: along any direction, what is asked of the noise is
+    a slope^2 - b residual with a and b at least 0.
+    """
+    import numpy as np
+
+    if not problem.columns:
+        return []
+    averages = {query.key: replace(query, kind="avg", where=None) for query in problem.queries if query.key is not None}
+    plain = problem.model_copy(update={"queries": tuple(dict.fromkeys(averages.values()))})
+    index = {query: place for place, query in enumerate(plain.queries)}
+    places = [index[averages[key]] for key in problem.columns]
+    shared = (1 - problem.known_rows) * rows.shared()
+    cases = seen(plain, theta, off)
+    rowwise = {id(case.residual): case.residual for case in cases}  # most cases share one
+    left = {key: shared * residual[np.ix_(places, places)] for key, residual in rowwise.items()}
+    return [replace(case, shifts=case.shifts[places], residual=left[id(case.residual)]) for case in cases]
+
+
+def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
+    import numpy as np
+
+    gap = secret.gap_of_mean(problem.n) if len(secret.forms) == 1 else 1.0
+    if gap == float("inf"):
+        raise Refusal(f"{secret.text}: unbounded cases need the column's mean in the assumption, for the law of the mixture.")
+    if len(problem.columns) == 1 and secret.single is not None and len(problem.forms[0]) == 1:
+        ((column, weight),) = problem.forms[0].items()
+        extremes = [_off(extreme, column == secret.single, off) for extreme in candidates(gaussian, column, secret.single)]
+        return [(np.array([[weight * e.slope * gap]]), np.array([[weight**2 * e.residual]]), False) for e in extremes]
+    if len(secret.forms) > 1:
+        return _joint(problem, gaussian, secret, off)
+    box = box_of(problem, gaussian, secret.coefficients)
+    if box is None:
+        raise Refusal(f"{secret.text}: its variance may be zero within the tolerance.")
+    return _corners(problem, secret, box, gap, off)
+
+
+def box_of(problem: Problem, gaussian: Gaussian, secret: Mapping[str, float]) -> VectorBox | None:
+    """The box of the averages that are asked for, of columns or of linear combinations of some."""
+    if problem.combined:
+        return combined_box(gaussian, problem.forms, secret)
+    return vector_box(gaussian, problem.columns, secret)
+
+
+def _off(extreme: Extreme, itself: bool, off: float) -> Extreme:
+    """The same distribution with a steeper slope; a column's slope on itself cannot be off."""
+    slope = extreme.slope * (1 + (0.0 if itself else off))
+    residual = extreme.residual - (slope**2 - extreme.slope**2) * extreme.sd_secret**2
+    return Extreme(slope, max(0.0, residual), extreme.sd_query, extreme.sd_secret)
+
+
+def _corners(problem: Problem, secret: Secret, box: VectorBox, gap: float, off: float) -> list[Case]:
+    import numpy as np
+
+    # A column's slope on itself cannot be off.
+    itself = [is_itself(column, secret.coefficients) for column in problem.columns]
+    steepest = np.array([0.0 if own else max(map(abs, pair)) for own, pair in zip(itself, box.slopes, strict=True)])
+    residual = semidefinite_or_nothing(box.residual - (2 * off + off**2) * box.spread * np.outer(steepest, steepest))
+    ends = []
+    for column, (low, high) in zip(problem.columns, box.slopes, strict=True):
+        reach = 0.0 if is_itself(column, secret.coefficients) else off * max(abs(low), abs(high))
+        ends.append(sorted({low - reach, high + reach}))
+    if np.prod([len(pair) for pair in ends]) > MOST_CORNERS:
+        # Too many corners: the largest slopes, with no credit and (see `noise_design`) independent noise, bound them all.
+        return [(np.array([[max(map(abs, pair)) * gap] for pair in ends]), np.zeros_like(box.residual), True)]
+    corners = {tuple(corner) for corner in itertools.product(*ends)}
+    halves = [corner for corner in corners if tuple(-x for x in corner) not in corners or corner >= tuple(-x for x in corner)]
+    return [(np.array([[slope * gap] for slope in corner]), residual, False) for corner in sorted(halves)]
+
+
+def semidefinite_or_nothing(residual: Matrix) -> Matrix:
+    """The matrix itself where it is a covariance; else nothing is credited."""
+    import numpy as np
+
+    return residual if _semidefinite(residual) else np.zeros_like(residual)
+
+
+def _semidefinite(matrix: Matrix) -> bool:
+    import numpy as np
+
+    scale = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+    return bool((np.diag(matrix) >= 0).all() and np.linalg.eigvalsh(matrix / np.outer(scale, scale))[0] >= -1e-12)
+
+
+def _joint(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
+    """Several statistics hidden together: Gamma = L V G' (G V G')^-1, exact moments."""
+    import numpy as np
+
+    gamma, residual, explained = _regression(gaussian, problem.forms, secret)
+    # The regression is solved in floats; what that can be off, for matrices this far from singular, is not credited.
+    slack = _SOLVED * np.diag(np.diag(residual + explained))
+    credited = semidefinite_or_nothing(residual - slack - (2 * off + off**2) * explained)
+    return [(gamma @ np.array(steps) * (1 + off) * (1 + _SOLVED), credited, False) for steps in secret.joint_steps(problem.n)]
+
+
+def _regression(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secret: Secret) -> tuple[Matrix, Matrix, Matrix]:
+    """Slopes of the forms on all of the secret's statistics, what these leave open of a row, and what they explain."""
+    import numpy as np
+
+    t = gaussian.tolerance
+    if t.sd or t.slope or t.correlation:
+        raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+    # Where pairs are left out, only the columns at hand: what is not stated has no value.
+    at_hand = dict.fromkeys((*(column for form in forms for column in form), *secret.columns))
+    names = gaussian.columns if gaussian.complete else tuple(at_hand)
+    sds = np.array([gaussian.sd_of(name) for name in names])
+    covariance = gaussian.correlation_matrix(names) * np.outer(sds, sds)
+    chosen = np.array([[form.get(name, 0.0) for name in names] for form in forms])
+    hidden = np.array([[dict(form.coefficients).get(name, 0.0) for name in names] for form in secret.forms])
+    spread = hidden @ covariance @ hidden.T
+    unit = np.sqrt(np.diag(spread))
+    if not (unit > 0).all() or np.linalg.cond(spread / np.outer(unit, unit)) > 1e6:
+        raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
+    gamma = chosen @ covariance @ hidden.T @ np.linalg.inv(spread)
+    explained = gamma @ hidden @ covariance @ chosen.T
+    explained = (explained + explained.T) / 2
+    return gamma, chosen @ covariance @ chosen.T - explained, explained
+
+
+def joint_share(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> float:
+    """The least eigenvalue of what jointly hidden statistics leave open of a row, in units of the columns' sds."""
+    import numpy as np
+
+    _, residual, _ = _regression(gaussian, [{column: 1.0} for column in columns], secret)
+    sds = np.array([gaussian.sd_of(column) for column in columns])
+    return float(np.linalg.eigvalsh(residual / np.outer(sds, sds))[0])

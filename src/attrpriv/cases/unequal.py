@@ -1,0 +1,181 @@
+"""A problem about averages and categories: which counts must look alike, and what recorded values ask for.
+
+For each secret and each member of Theta a case (`laws.groups`, `laws.groups_vector`). A share of the population becomes a range
+of counts that its tables surely have, up to a tail that is taken from delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from attrpriv.assumptions.groups import Groups
+from attrpriv.errors import QueryError, RefusedError, UsageError
+from attrpriv.methods.base.tally import TallyCategory
+from attrpriv.methods.groups.proof import GroupCheck
+from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
+from attrpriv.numerics.calibration.groups import population_range
+from attrpriv.numerics.laws.records import CountPairs
+from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.problem.counted import count_pairs, share_range
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
+from attrpriv.queries.conditions import Written
+
+# As for the Gaussian mechanism (`recorded`): few rounded values do not have a nearly normal average.
+_LEAST_ROWS = 100
+_UNDECLARED = 1.5
+# What the largest share of a table's rows that clipping may take, and the part of delta for a population's counts.
+_CLIP_SHARE = 0.1
+_TAIL_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The least noise on each average, the charge for the lattice of the values, and the spacing that is covered."""
+
+    masks: Mapping[str, float]
+    charge: float
+    spacing: Mapping[str, float]
+
+
+def groups_of(problem: Problem) -> tuple[Groups, ...]:
+    """The assumption, if it is about groups and says enough for the problem."""
+    theta = tuple(member for member in problem.theta if isinstance(member, Groups))
+    if not theta or len(theta) != len(problem.theta):
+        raise Refusal("needs a groups assumption (assume: kind: groups).")
+    if problem.delta == 0:
+        raise Refusal("delta: Gaussian noise needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+    if problem.calibration == "classical":
+        raise Refusal("calibration: classical is for means; with groups it is analytic.", usage=True)
+    first = theta[0]
+    if any((m.sensitive, m.categories, m.other) != (first.sensitive, first.categories, first.other) for m in theta):
+        raise Refusal("assume: every assumption of a list must have the same sensitive column and categories.", usage=True)
+    for column in problem.columns:
+        if any(column not in member.columns for member in theta):
+            raise Refusal(f"assume: {column} must have a mean and a standard deviation in each category. Got none.", usage=True)
+    if not problem.columns:
+        raise Refusal("the number of rows is public; ask for an average or a sum.")
+    return theta
+
+
+def known_rows(problem: Problem) -> int:
+    """How many rows an adversary may know."""
+    return math.ceil(Fraction(repr(problem.known_rows)) * problem.n)
+
+
+def checks(problem: Problem, theta: Sequence[Groups]) -> tuple[GroupCheck, ...]:
+    """One case for each secret and member of Theta; of several averages, a vector."""
+    reason = None
+    try:
+        return tuple(_check(problem, k, theta[k], secret) for k in range(len(theta)) for secret in problem.secrets)
+    except (QueryError, UsageError, RefusedError) as error:
+        reason, usage = str(error), not isinstance(error, RefusedError)
+    raise Refusal(reason, usage=usage)
+
+
+def _check(problem: Problem, index: int, groups: Groups, secret: Secret) -> GroupCheck:
+    members, shares, known = members_of(groups, secret), None, known_rows(problem)
+    if secret.parameter is None:
+        pairs = count_pairs(secret, problem.n)
+    else:
+        shares = share_range(secret)
+        found = population_range(problem.n, *shares, _TAIL_SHARE * problem.delta)
+        pairs = CountPairs(problem.n, found.low, found.high, found.apart)
+    if len(problem.columns) == 1:
+        case = groups.case(problem.columns[0], members, pairs, known)
+        return GroupCheck(secret=secret.text, theta=index, case=case, shares=shares)
+    vector = groups.vector_case(problem.columns, members, pairs, known)
+    return GroupCheck(secret=secret.text, theta=index, case=vector, shares=shares)
+
+
+def members_of(groups: Groups, secret: Secret) -> tuple[str, ...]:
+    """The categories that a secret counts."""
+    composition = secret.composition
+    if composition is None or composition.condition is None:
+        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {groups.sensitive}.")
+    return groups.split(composition.condition)[0]
+
+
+def categories_of(problem: Problem, groups: Groups) -> tuple[TallyCategory, ...]:
+    """The categories that the engine counts: those of the first secret first, as its case lists them."""
+    members = members_of(groups, problem.secrets[0])
+    return tuple(
+        TallyCategory(
+            name=name,
+            where=None if name == groups.other else str(Written(groups.sensitive, name)),
+            member=name in members,
+        )
+        for name in groups.categories
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- recorded values
+
+
+def recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+    """The mask of the lattice and its charge; a refusal where averages would not be nearly normal."""
+    masks, spacing, eased = {}, {}, math.inf
+    for column in problem.columns:
+        h, declared = problem.spacing(column)
+        least = min(groups.sd_range(name, column)[0] for groups in theta for name in groups.categories)
+        most = max(groups.sd_range(name, column)[1] for groups in theta for name in groups.categories)
+        _require_normal(problem, column, h, least)
+        masks[column] = mask_scale(h, declared, problem.n, most)
+        spacing[column] = h if declared and h else max(h or 0.0, min(masks[column] * problem.n / _UNDECLARED, least / 2))
+        unknown = (problem.n - known_rows(problem)) * least**2 * _least_share(problem, theta)
+        mask = (masks[column] * problem.n / spacing[column]) ** 2
+        data = unknown / spacing[column] ** 2
+        eased = min(eased, data * mask / (data + mask))
+    charge = lattice_lambda(max(0.0, eased), len(problem.columns))
+    if not math.isfinite(charge):
+        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+    return Recorded(masks, charge, spacing)
+
+
+def _require_normal(problem: Problem, column: str, h: float | None, least: float) -> None:
+    if h is None:
+        return
+    if problem.n < _LEAST_ROWS:
+        raise Refusal(f"values recorded on a spacing need at least {_LEAST_ROWS} rows. Got {problem.n}.")
+    if least < 2 * h:
+        raise Refusal(
+            f"{column}: its standard deviation within a category must be at least twice the spacing of its values ({h:g}), or "
+            f"its average is not nearly normal. Got {least:g}; use a counts assumption."
+        )
+
+
+def _least_share(problem: Problem, theta: Sequence[Groups]) -> float:
+    """Of several columns, the least eigenvalue of their correlations within a category."""
+    import numpy as np
+
+    if len(problem.columns) == 1:
+        return 1.0
+    least = 1.0
+    for groups in theta:
+        for name in groups.categories:
+            matrix = np.array(groups.covariance(name, problem.columns))
+            unit = np.sqrt(np.diag(matrix))
+            least = min(least, float(np.linalg.eigvalsh(matrix / np.outer(unit, unit))[0]))
+    return max(0.0, least)
+
+
+def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float | None:
+    """What clipping this column adds to delta; None where it cannot be afforded."""
+    from scipy.special import ndtr
+
+    if problem.known_rows > 0 or column not in problem.bounds:
+        return None
+    low, high = problem.bounds[column]
+    chance = 0.0
+    for groups in theta:
+        for name in groups.categories:
+            sd = groups.sd_range(name, column)[1]
+            mean, reach = groups.mean_of(name, column), groups.tolerance.mean * sd
+            tails = float(ndtr((low - mean + reach) / sd)) + float(ndtr((mean + reach - high) / sd))
+            chance = max(chance, problem.n * tails * SOLVED_UP)
+    charge = (1 + math.exp(problem.epsilon)) * chance
+    return charge if charge <= _CLIP_SHARE * problem.delta / len(problem.columns) else None

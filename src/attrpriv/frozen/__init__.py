@@ -1,0 +1,179 @@
+"""The base of every public value: frozen, strict, and with errors of one line.
+
+What must never change: a value that exists is valid. Numbers are finite; unknown keys are errors; nothing is coerced (`"5"`
+is not 5, `true` is not 1); mappings cannot be changed afterwards. `to_json` and `from_json` are inverse.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import ItemsView, Iterator, Mapping
+from typing import Annotated, Any, Self, TypeVar
+from weakref import ref
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from attrpriv.errors import PolicyError
+from attrpriv.frozen.known_keys import nearest_key
+from attrpriv.frozen.requirements import requirement, shown
+
+V = TypeVar("V")
+
+
+class FrozenDict(Mapping[str, V]):
+    """A mapping that stays as it was made, and that can be copied and pickled."""
+
+    __slots__ = ("__weakref__", "_equal", "_hash", "_items")
+
+    def __init__(self, items: Mapping[str, V]) -> None:
+        self._items: dict[str, V] = dict(items)
+        self._hash: int | None = None
+        self._equal: ref[FrozenDict[V]] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._items,)  # a hash is of this process alone
+
+    def __getitem__(self, key: str) -> V:
+        return self._items[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def items(self) -> ItemsView[str, V]:
+        return self._items.items()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FrozenDict):
+            return super().__eq__(other)
+        if self is other or (self._equal is not None and self._equal() is other):
+            return True
+        if self._items != other._items:
+            return False
+        self._equal = ref(other)  # a plan looks up the same wide assumption, read twice, hundreds of times
+        return True
+
+    def __hash__(self) -> int:
+        if self._hash is None:  # of the pairs of a wide table it takes a while
+            self._hash = hash(frozenset(self._items.items()))
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Positive = Annotated[Finite, Field(gt=0)]
+NonNegative = Annotated[Finite, Field(ge=0)]
+
+
+def _ordered(ends: tuple[float, float]) -> tuple[float, float]:
+    if not ends[0] < ends[1]:
+        raise ValueError(f"the low end must be below the high end. Got [{ends[0]:g}, {ends[1]:g}].")
+    return ends
+
+
+Range = Annotated[tuple[Finite, Finite], AfterValidator(_ordered)]
+
+
+def _single(value: object) -> object:
+    number = isinstance(value, int | float) and abs(value) <= sys.float_info.max
+    if not number and not isinstance(value, str):
+        raise ValueError(f"must be text, a finite number, true or false. Got {shown(value)}.")
+    return value
+
+
+# What stands before the types that a value of a column may have, so that an error is about the value and not about one of them.
+Single = BeforeValidator(_single)
+
+
+_SCALARS = frozenset({float, int, bool, str, type(None)})
+
+
+def _plain(value: Any) -> Any:
+    """What a frozen mapping holds, as plain values all the way down."""
+    if isinstance(value, Mapping):
+        return {key: item if type(item) in _SCALARS else _plain(item) for key, item in value.items()}
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+FrozenMap = Annotated[Mapping[str, V], AfterValidator(FrozenDict), PlainSerializer(_plain, return_type=dict[str, Any])]
+
+
+class FrozenModel(BaseModel):
+    """A frozen value. Constructing one directly from bad input raises `PolicyError`."""
+
+    # Built at first use: a command uses few of the many kinds of evidence and assumption.
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False, defer_build=True)
+
+    def __init__(self, **data: Any) -> None:
+        problem = None
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            problem = one_line(error, type(self))
+        if problem is not None:
+            raise PolicyError(problem)
+
+    # Tells pydantic that nested values are validated as usual, so that an error inside them keeps its full path.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON-able form; `from_json` reads it back to an equal value."""
+        dumped: dict[str, Any] = self.model_dump(mode="json")
+        return dumped
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any] | str) -> Self:
+        """Read what `to_json` wrote, given as a mapping or as text."""
+        return cls.checked(json.loads(value) if isinstance(value, str) else dict(value))
+
+    @classmethod
+    def checked(cls, value: object) -> Self:
+        """Validate, with one line of `PolicyError` instead of pydantic's several."""
+        problem = None
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            problem = one_line(error, cls)
+        raise PolicyError(problem)
+
+
+def one_line(error: ValidationError, model: type[BaseModel]) -> str:
+    """Parameter, requirement and what was received, for the first thing that is wrong; an unknown key comes first."""
+    found = error.errors(include_url=False)
+    # A list whose entries are wrong is also "too short": that says nothing more.
+    details = [d for d in found if d["type"] != "too_short" or not any(_inside(other["loc"], d["loc"]) for other in found)]
+    # A key that is missing may be there, misspelt.
+    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+    where = _path(first["loc"][:-1] if first["type"] == "invalid_key" else first["loc"]) or error.title.lower()
+    more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
+    return f"{where}: {_unknown(first, model) or requirement(first)}{more}"
+
+
+def _unknown(detail: Any, model: type[BaseModel]) -> str | None:
+    if detail["type"] != "extra_forbidden":
+        return None
+    near = nearest_key(model, detail["loc"])
+    correct = "Remove it or correct its spelling" if near is None else f"Did you mean {near}? Correct it or remove it"
+    return f"unknown key. {correct}; `attrpriv schema` lists the keys."
+
+
+def _inside(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    """Where it is, as one would write it; of a key that is no text, the mapping that it is in."""
+    path = ""
+    for part in location[:-2] if location[-1:] == ("[key]",) else location:
+        if isinstance(part, str) and part.startswith("<") and part.endswith(">"):
+            continue  # the tag of a union's branch, not a key
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path

@@ -1,0 +1,1 @@
+"""Methods: a problem in, a proved plan out. One folder a method, one table of them."""

@@ -1,0 +1,200 @@
+"""How far an answer will be from the table's own: noise, its spread, and the error to expect. Functions of public facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, get_args
+
+from pydantic import Field
+
+from attrpriv.errors import UsageError
+from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.methods.base.evidence import Evidence
+
+NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
+# What plans are compared by: root mean square, mean absolute error, or what 95% of the errors stay below.
+Measure = Literal["rmse", "mean_absolute", "alpha95"]
+MEASURES: tuple[Measure, ...] = get_args(Measure)
+# The shares by which slopes or probabilities are off, beyond the tolerance, in every plan's `model_error`.
+OFF_BY = (0.01, 0.02, 0.05, 0.1)
+# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
+# that hides little, a second ledger.
+FRAGILE, SHAPE, WEAK, ANOTHER = "fragile:", "shape:", "weak promise:", "another ledger:"
+WARNED = (FRAGILE, SHAPE, WEAK, ANOTHER)
+
+
+class Reach(Protocol):
+    """A law of an answer around the table's own value."""
+
+    def reach(self, level: float) -> float: ...
+
+
+@dataclass(frozen=True)
+class Spread:
+    """The law of an answer around the table's own value: its kind and scale."""
+
+    kind: NoiseKind
+    scale: float
+    individuals: float = 0.0
+    bias: float = 0.0
+
+    def reach(self, level: float) -> float:
+        """Half the width of the interval that holds the table's own value with this confidence."""
+        if not 0 < level < 1:
+            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
+        if self.individuals:
+            return sum_reach(self.scale, self.individuals, level)
+        if self.bias and self.kind == "gaussian":
+            return folded_reach(self.bias, self.scale, level)
+        return self.bias + self.scale * _quantile(self.kind, level)
+
+
+class Noise(FrozenModel):
+    """The noise on one answer: standard deviation of a Gaussian, scale of a Laplace."""
+
+    kind: NoiseKind
+    scale: NonNegative = 0.0
+    individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
+
+
+class Error(FrozenModel):
+    """How far an answer will be from the table's own statistic, as far as public facts tell.
+
+    Averages over the tables of the assumption, at the law of its class for which they are largest
+    (docs/decisions/0013-one-definition-of-error.md).
+    """
+
+    rmse: NonNegative | None = Field(description="null: not known before the table is read")
+    mean_absolute: NonNegative | None
+    alpha95: NonNegative | None
+    worst: NonNegative | None = Field(default=None, description="a bound that always holds; none where noise is unbounded")
+
+    def by(self, measure: Measure) -> float | None:
+        """One of the three numbers that plans are compared by."""
+        return {"rmse": self.rmse, "mean_absolute": self.mean_absolute, "alpha95": self.alpha95}[measure]
+
+    def scaled(self, factor: float) -> Error:
+        return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
+
+
+UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
+
+
+class ModelError(FrozenModel):
+    """The real epsilon, from above, at the same delta, where slopes or probabilities are off by a share past the tolerance."""
+
+    off_by: NonNegative
+    epsilon: NonNegative | None = Field(description="null: no epsilon holds")
+
+
+def off_by(real: Callable[[float], float]) -> tuple[ModelError, ...]:
+    """A row for each share; `real` tells the epsilon that holds where numbers are off by one, infinite where none does."""
+    found = [(off, real(off)) for off in OFF_BY]
+    return tuple(ModelError(off_by=off, epsilon=epsilon if math.isfinite(epsilon) else None) for off, epsilon in found)
+
+
+def unaffected(epsilon: float) -> tuple[ModelError, ...]:
+    """The rows of a guarantee that does not rest on slopes or probabilities at all."""
+    return off_by(lambda off: epsilon)
+
+
+def fragile(epsilon: float, rows: Sequence[ModelError], room: str = Evidence.room) -> str | None:
+    """One line where an error of 1% more than doubles epsilon; also where nobody knows what an error does.
+
+    `room` is what the evidence says of what can be stated instead of exact numbers.
+    """
+    if not rows:
+        return "what holds where the assumption's numbers are off is not computed for this plan."
+    first = rows[0].epsilon
+    if first is not None and first <= 2 * epsilon:
+        return None
+    real = "no epsilon holds" if first is None else f"epsilon can be {first:.3g}, not {epsilon:g}"
+    off = f"{rows[0].off_by:.0%}"
+    return f"fragile: where slopes or probabilities are off by {off} more than stated, {real}. {room}"
+
+
+def _quantile(kind: NoiseKind, level: float) -> float:
+    if kind == "gaussian":
+        from scipy.special import ndtri
+
+        return float(ndtri((1 + level) / 2))
+    return -math.log1p(-level) if kind == "laplace" else 0.0
+
+
+def gaussian_error(scale: float) -> Error:
+    """The error of Gaussian noise: alpha95 is the alpha of (alpha, beta) accuracy at beta = 0.05."""
+    return Error(rmse=scale, mean_absolute=scale * math.sqrt(2 / math.pi), alpha95=scale * _quantile("gaussian", 0.95))
+
+
+def laplace_error(scale: float) -> Error:
+    return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
+
+
+def noise_error(gaussian: float, laplace: float) -> Error:
+    """The error of Gaussian noise, with Laplace noise on top where there is any."""
+    if not laplace:
+        return gaussian_error(gaussian)
+    from scipy.special import erfcx
+
+    # E|N + L| = s sqrt(2/pi) + b e^(s^2/2b^2) erfc(s/(b sqrt 2)), written so that nothing overflows
+    ratio = gaussian / laplace / math.sqrt(2)
+    absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
+    rmse = math.hypot(gaussian, laplace * math.sqrt(2))
+    return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
+
+
+def folded_size(bias: float, sd: float) -> float:
+    """E|N(bias, sd^2)|."""
+    from scipy.special import ndtr
+
+    if not sd:
+        return abs(bias)
+    z = bias / sd
+    return sd * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
+
+
+def folded_tail(bias: float, sd: float, t: float) -> float:
+    """P(|N(bias, sd^2)| > t)."""
+    from scipy.special import ndtr
+
+    if not sd:
+        return float(abs(bias) > t)
+    return float(ndtr((-t - bias) / sd) + ndtr((bias - t) / sd))
+
+
+def folded_reach(bias: float, sd: float, level: float) -> float:
+    """The t with P(|N(b, sd^2)| > t) = 1 - level for b = bias, from above; for any smaller |b| the chance is less."""
+    low, high = abs(bias), abs(bias) + sd * _quantile("gaussian", level)
+    if folded_tail(bias, sd, low) <= 1 - level:
+        low = 0.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if folded_tail(bias, sd, middle) > 1 - level else (low, middle)
+    return high
+
+
+def largest_error(errors: Sequence[Error]) -> Error:
+    """Over several laws that the assumption allows: the largest of each number."""
+    rmse, size, reach = zip(*((e.rmse or 0.0, e.mean_absolute or 0.0, e.alpha95 or 0.0) for e in errors), strict=True)
+    return Error(rmse=max(rmse), mean_absolute=max(size), alpha95=max(reach))
+
+
+def sum_reach(gaussian: float, laplace: float, level: float) -> float:
+    """The t with P(|N(0, gaussian^2) + Laplace(laplace)| > t) = 1 - level, from above."""
+    low, high = 0.0, gaussian * _quantile("gaussian", (1 + level) / 2) + laplace * _quantile("laplace", (1 + level) / 2)
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _sum_tail(middle, gaussian, laplace) > 1 - level else (low, middle)
+    return high
+
+
+def _sum_tail(t: float, s: float, b: float) -> float:
+    """P(|N + L| > t): twice the upper tail of the sum, in logarithms."""
+    from scipy.special import log_ndtr, ndtr
+
+    shift = s * s / (2 * b * b)
+    up = math.exp(min(700.0, shift - t / b + float(log_ndtr(t / s - s / b))))
+    down = math.exp(min(700.0, shift + t / b + float(log_ndtr(-t / s - s / b))))
+    return 2 * float(ndtr(-t / s)) + up - down

@@ -1,0 +1,142 @@
+"""Certificate: the proof of a plan, in numbers; and Guarantee: the same in words."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from attrpriv.errors import CertificateError, UsageError
+from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
+from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
+from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
+from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
+from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
+from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
+from attrpriv.methods.hierarchy.proof import HierarchyEvidence
+from attrpriv.methods.laplace_sequence.proof import CountSequenceEvidence
+from attrpriv.methods.markov_quilt.proof import QuiltEvidence
+from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
+from attrpriv.methods.parameter_counts.proof import (
+    ParameterKernelEvidence,
+    ParameterNoiseEvidence,
+    ParameterWassersteinEvidence,
+)
+from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.methods.transport.proof import TransportEvidence
+from attrpriv.methods.transport.sequence_proof import SequenceEvidence
+from attrpriv.methods.view.proof import ViewEvidence
+
+# A smaller share of a budget is nothing: noise for it would be a thousand times what the whole budget asks for.
+LEAST_LEFT = 1e-6
+
+AnyEvidence = Annotated[
+    GaussianEvidence
+    | LaplaceEvidence
+    | ConstantEvidence
+    | ViewEvidence
+    | ChainEvidence
+    | CountLaplaceEvidence
+    | CountDirectEvidence
+    | CountCasesEvidence
+    | CountSequenceEvidence
+    | WassersteinEvidence
+    | KernelEvidence
+    | CouplingEvidence
+    | CountTransportEvidence
+    | CountHybridEvidence
+    | GroupEvidence
+    | GroupVectorEvidence
+    | GroupTransportEvidence
+    | GroupVectorTransportEvidence
+    | HierarchyEvidence
+    | TransportEvidence
+    | SequenceEvidence
+    | QuantileClipEvidence
+    | WeightsEvidence
+    | QuiltEvidence
+    | ParameterNoiseEvidence
+    | ParameterWassersteinEvidence
+    | ParameterKernelEvidence,
+    Field(discriminator="kind"),
+]
+
+
+class Certificate(FrozenModel):
+    """The proof of one plan, in numbers."""
+
+    schema_version: Literal[1] = 1
+    epsilon: float = Field(ge=0)
+    delta: float = Field(ge=0, lt=1)
+    evidence: AnyEvidence
+    individuals: LaplaceEvidence | None = Field(default=None, description="row-level differential privacy on top")
+    fit_delta: float = Field(
+        default=0.0,
+        ge=0,
+        exclude_if=lambda x: not x,
+        description="the risk of a fitted counts assumption, on top of the evidence",
+    )
+    assumes: tuple[str, ...]
+    exact: bool = Field(default=True, description="no smaller noise of this kind would do over the whole class")
+    gap: float = Field(default=0.0, ge=0, description="at most this much of the noise's scale is due to a bound, not to need")
+
+    def verify(self) -> None:
+        """Recompute the promise from the stored numbers; `CertificateError` if it does not hold."""
+        reached = self._reached()
+        if not (math.isfinite(reached) and reached <= self.delta):
+            raise CertificateError(
+                f"certificate: epsilon {self.epsilon:g} needs delta {reached:g}, above the promised {self.delta:g}. "
+                "Nothing was released. Please report this (SECURITY.md)."
+            )
+
+    def _reached(self) -> float:
+        """The delta that the stored numbers give; NaN where one of them is not what its field allows."""
+        try:
+            # A copy made with changed numbers has not been validated.
+            stored = type(self).model_validate(self.model_dump(warnings=False))
+            rows = stored.individuals
+            if rows is not None and (rows.epsilon is None or rows.delta(rows.epsilon) > 0):
+                return math.nan
+            return stored.evidence.delta(stored.epsilon) + stored.fit_delta
+        except (ValidationError, UsageError, ArithmeticError):
+            return math.nan
+
+    def left(self, epsilon: float, delta: float) -> float:
+        """The share of this budget that is left once everything it covers is released; 0 where no rule goes on from here."""
+        share = 1.0 - self.evidence.spent(epsilon, delta)
+        return min(1.0, share) if share > LEAST_LEFT else 0.0
+
+    def follows(self, earlier: Certificate | None) -> bool:
+        """Whether it covers what `earlier` covers, and nothing else that was released before."""
+        return self.evidence.follows(None if earlier is None else earlier.evidence)
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column's average is what the evidence counted on."""
+        return self.evidence.covers(column, kind, scale)
+
+    def __str__(self) -> str:
+        reached = self.evidence.delta(self.epsilon) + self.fit_delta
+        lines = [f"checked: delta {reached:.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
+        lines += self.evidence.describe()
+        if self.individuals is not None:
+            lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
+        if not self.exact:
+            lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
+        return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])
+
+
+class Guarantee(FrozenModel):
+    """What is promised, in words."""
+
+    schema_version: Literal[1] = 1
+    kind: Literal["proved", "approximate"]
+    statement: str
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{self.statement} ({self.kind}; {self.reference})"

@@ -1,0 +1,80 @@
+"""How one column is read and noised: a part of a plan."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from attrpriv.errors import CertificateError, UsageError
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative
+from attrpriv.methods.base.accuracy import Error, Noise
+from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace
+
+
+class Group(FrozenModel):
+    """One group of a GROUP BY: its name, and the column plan that has its average."""
+
+    name: str
+    column: str
+
+
+class Union(FrozenModel):
+    """So many rows of the table satisfy at least one of these conditions: a public number."""
+
+    wheres: tuple[str, ...]
+    rows: int
+
+
+class ColumnPlan(FrozenModel):
+    """How one column is read and noised; all in the unit of its average."""
+
+    column: str
+    where: str | None = Field(default=None, description="the rows that the average is over; none: all")
+    rows: int | None = Field(default=None, description="how many these are, a public number")
+    noise: Noise
+    independent: NonNegative = Field(default=0.0, description="the part of Gaussian noise that is this column's own")
+    error: Error
+    centre: Finite | None = Field(default=None, description="the public answer, where no row is read")
+    fill: Finite | None = None
+    clip: tuple[Finite, Finite] | None = None
+    terms: FrozenMap[Finite | None] = Field(
+        default_factory=dict, description="the columns of a linear combination, each with the value for its missing entries"
+    )
+    parameters: FrozenMap[Any] = Field(default_factory=dict)
+
+
+def exact(statistic: float | Fraction) -> Fraction:
+    if isinstance(statistic, float) and not math.isfinite(statistic):
+        raise UsageError("statistic: must be finite.")
+    return Fraction(statistic)
+
+
+def own_scale(part: ColumnPlan) -> float:
+    return part.independent if part.noise.kind == "gaussian" else part.noise.scale
+
+
+def clipped(part: ColumnPlan, average: Fraction) -> Fraction:
+    """The engine clips rows; this keeps rounding from taking the average out of its bounds."""
+    if part.clip is None:
+        return average
+    return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
+
+
+def noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None, *, as_it_is: bool) -> Fraction:
+    """`as_it_is`: the certificate's evidence can cover an average as it is, and was asked whether it does."""
+    if part.centre is not None:
+        return Fraction(part.centre)
+    if secret is not None and step is not None:
+        drawn = add_gaussian_on(average, secret, step)
+    elif part.noise.kind == "gaussian":
+        drawn = add_gaussian(average, part.independent)
+    elif part.noise.kind == "laplace":
+        drawn = add_laplace(average, part.noise.scale)
+    elif as_it_is and part.noise.kind == "none":
+        drawn = average
+    else:
+        raise CertificateError(f"plan: {part.column} has no noise and is not a public number.")
+    return add_laplace(drawn, part.noise.individuals) if part.noise.individuals else drawn

@@ -1,0 +1,191 @@
+"""A tally: rows are counted in cells, the counts (or one weighted sum of them) get whole-number noise.
+
+    F = sum over cells of value * count        a histogram: the counts themselves, one answer a cell
+    released: F + Z, Z a whole number;  sum = n * origin + unit * (F + Z);  avg = sum / n
+
+What must never change: a whole number is answered by a whole number, so that no digit carries anything else; and the counts of
+categories are read to check that every row has one, and by mechanisms that need the secret, never for anything that is shown.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from pydantic import Field
+
+from attrpriv.errors import CertificateError, DataError, UsageError
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
+from attrpriv.methods.base.accuracy import Reach, Spread
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.discrete_noise import TallyNoise, WholeSpread
+from attrpriv.methods.base.evidence import Counted
+from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
+from attrpriv.methods.count_transport.target import transport_row
+from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
+from attrpriv.methods.parameter_counts.proof import ParameterKernelEvidence
+from attrpriv.noise import coupled_draw, draw, whole_gaussian, whole_laplace
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.query import Query
+
+OUTSIDE = "data: the secret's count is outside of the range that the policy states. Correct the policy; nothing was released."
+
+
+class TallyCell(FrozenModel):
+    """Rows that satisfy a condition, and what each of them adds."""
+
+    name: str
+    where: str
+    value: int = Field(ge=0)
+
+
+class TallyCategory(FrozenModel):
+    """A known category of the sensitive column (None: all rows of no other), and whether the secret counts it."""
+
+    name: str
+    where: str | None
+    member: bool
+
+
+class Tally(FrozenModel):
+    """What is counted, and the noise on it."""
+
+    cells: tuple[TallyCell, ...] = Field(min_length=1)
+    complete: bool = Field(description="whether every row must fall into a cell")
+    categories: tuple[TallyCategory, ...]
+    covering: tuple[tuple[str, ...], ...] = Field(default=(), description="of each list, every row must satisfy one condition")
+    fill: FrozenMap[Finite] = Field(default_factory=dict)
+    clip: FrozenMap[Range] = Field(default_factory=dict)
+    unit: Positive = 1.0
+    origin: Finite = 0.0
+    histogram: bool = False
+    centre: int | None = Field(default=None, description="the public answer, where no row is read")
+    noise: TallyNoise = "none"
+    scale: NonNegative = 0.0
+    individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
+    tails: tuple[NonNegative, ...] = Field(default=(), description="of a kernel: chances to be more than 0, 1, ... steps off")
+    tail_step: int = Field(default=1, ge=1, description="of a kernel: how many steps there are from one of `tails` to the next")
+    parameters: FrozenMap[Any] = Field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """How far one row can move the sum of absolute changes of everything released."""
+        if self.histogram:
+            return 2
+        values = [cell.value for cell in self.cells]
+        return max(values) - (min(values) if self.complete else 0)
+
+    @property
+    def clips(self) -> bool:
+        """Whether values are clipped before they are summed; an event looks at entries as they are."""
+        return self.complete and any(set(columns_of(parse_condition(cell.where))) & set(self.clip) for cell in self.cells)
+
+    def total(self, counts: Sequence[int]) -> int:
+        """F."""
+        return sum(cell.value * count for cell, count in zip(self.cells, counts, strict=True))
+
+    def released(self, counts: Sequence[int], categories: Sequence[int], certificate: Certificate) -> tuple[int, ...]:
+        """F, or each count of a histogram, with fresh noise; in whole steps."""
+        if self.noise == "kernel" and self.centre is None:
+            return (self._from_kernel(self.total(counts), categories, certificate.evidence),)
+        if self.histogram:
+            return tuple(self.noisy_total(count) for count in counts)
+        return (self.noisy_total(self.total(counts)),)
+
+    def _from_kernel(self, total: int, categories: Sequence[int], evidence: object) -> int:
+        if isinstance(evidence, KernelEvidence | ParameterKernelEvidence):
+            return evidence.start + draw(evidence.weights[total - evidence.start])
+        members = sum(count for count, one in zip(categories, self.categories, strict=True) if one.member)
+        if isinstance(evidence, CountTransportEvidence | CountHybridEvidence):
+            moved = transport_row(evidence.transport, members)
+            noise = whole_laplace(self.scale) if self.scale else 0
+            return moved.start + coupled_draw(moved.sources, moved.targets, moved.cell(total)) + noise
+        if not isinstance(evidence, CouplingEvidence):
+            raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
+        row = members - evidence.pairs.low
+        if not 0 <= row < len(evidence.targets):
+            raise DataError(OUTSIDE)
+        return evidence.start + coupled_draw(evidence.sources[row], evidence.targets[row], total - evidence.start)
+
+    def noisy_total(self, total: int) -> int:
+        """One whole number with fresh noise."""
+        if self.centre is not None:
+            return self.centre
+        drawn = 0
+        if self.noise == "laplace":
+            drawn = whole_laplace(self.scale)
+        elif self.noise == "gaussian":
+            drawn = whole_gaussian(self.scale)
+        elif self.noise != "none":
+            raise CertificateError("tally: a kernel draws from the counts of its categories.")
+        return total + drawn + (whole_laplace(self.individuals) if self.individuals else 0)
+
+    def unit_of(self, query: Query, n: int) -> float:
+        """What one step is in the query's own unit."""
+        return self.unit / n if query.kind == "avg" else self.unit
+
+    def answer(self, query: Query, n: int, steps: int) -> float:
+        """Steps in the query's own unit; a whole number stays one."""
+        if query.kind == "count":
+            return steps
+        total = Fraction(repr(self.origin)) * n + Fraction(repr(self.unit)) * steps
+        if query.kind == "avg":
+            return float(total / n)
+        return int(total) if total.denominator == 1 else float(total)
+
+    def steps_of(self, query: Query, n: int, statistic: Fraction) -> int:
+        """The whole steps that a statistic is made of."""
+        total = statistic * n if query.kind == "avg" else statistic
+        steps = (total - Fraction(repr(self.origin)) * n) / Fraction(repr(self.unit)) if query.kind != "count" else total
+        nearest = round(steps)
+        if abs(steps - nearest) > Fraction(1, 1000):
+            raise UsageError(f"statistic: must be made of steps of {self.unit:g}. Got one that is not.")
+        return nearest
+
+    def spread(self, query: Query, n: int) -> Reach:
+        """The law of an answer around the table's own value."""
+        if self.centre is not None:
+            unit = self.unit_of(query, n)
+            return Spread("gaussian", unit * float(self.parameters["sd"]), bias=unit * float(self.parameters["bias"]))
+        return WholeSpread(self.noise, self.scale, self.individuals, self.unit_of(query, n), self.tails, self.tail_step)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """What one row can add; of a histogram, the cell that it can be in."""
+        if self.histogram:
+            return tuple(range(len(self.cells)))
+        return tuple(cell.value for cell in self.cells) if self.complete else (0, *(cell.value for cell in self.cells))
+
+    @property
+    def identity(self) -> str:
+        """A digest of what is counted: equal for two tallies that count the same in the same steps."""
+        cells = [[cell.where, cell.value] for cell in self.cells]
+        changed = [[column, self.fill.get(column), self.clip.get(column)] for column in sorted(self.reads)]
+        told = json.dumps([cells, self.complete, self.histogram, changed])
+        return hashlib.sha256(told.encode()).hexdigest()
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The columns that decide in which cell a row is."""
+        return frozenset(column for cell in self.cells for column in columns_of(parse_condition(cell.where)))
+
+    def covered_by(self, certificate: Certificate, n: int) -> bool:
+        """Whether what is counted, and the noise that is drawn, are what the certificate counted on."""
+        rows, evidence = certificate.individuals, certificate.evidence
+        if self.centre is not None:
+            return not evidence.reads_rows
+        if rows is not None:
+            wanted = (self.width, self.scale if self.noise == "laplace" else self.individuals)
+            if [(term.sensitivity, term.scale) for term in rows.terms] != [wanted]:
+                return False
+        elif self.individuals:
+            return False
+        return evidence.covers_tally(self._counted(n))
+
+    def _counted(self, n: int) -> Counted:
+        """What a proof has to be told."""
+        event = self.cells[0].where if self.steps == (0, 1) and not self.histogram else ""
+        return Counted(n, self.width, self.steps, self.histogram, self.reads, self.identity, event, self.noise, self.scale)

@@ -1,0 +1,1 @@
+"""Weighted averages that say nothing of sensitive columns (docs/theory/calibrated-weights.md)."""

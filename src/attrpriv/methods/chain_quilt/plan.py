@@ -1,0 +1,210 @@
+"""`chain_quilt`: each entry of a column that is a Markov chain is hidden by whole-number Laplace noise (Song et al. 2017).
+
+    scale = width * max over theta and i of  min over quilts Q of  |N| / (epsilon - e(Q | X_i))
+
+`width` is how far one entry can move what is released: 1 for a count with a filter, the range of the states for a sum (in steps
+of their common unit), 2 for a histogram. Pure epsilon; nothing but the chain's own column may be asked about. The proof is in
+docs/theory/chain-quilt.md.
+
+After earlier releases, of rate r (the sum of their width/scale), the scale is width/(1/score - r), where the score is that of a
+target: what the earlier ones lose, and the share of the rest that this one may spend. Rates below 1/score are just those that
+lose at most the target, with the best quilt of each node for everything released.
+"""
+
+from __future__ import annotations
+
+from attrpriv.assumptions.chain import Chain
+from attrpriv.cases.chain_layout import chain_of, chain_tally
+from attrpriv.cases.lattice import one_query
+from attrpriv.errors import UsageError
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.base.wording import common_assumptions, statement
+from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
+from attrpriv.methods.count_noise.plan import additive_error
+from attrpriv.methods.markov_quilt.model_error import chain_model_error
+from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, chain_score
+from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+
+_REFERENCE = "docs/theory/chain-quilt.md"
+# Of a smaller share of the rate nothing is left but rounding.
+_LEAST_LEFT = 1e-6
+
+
+def plan(problem: Problem) -> Plan:
+    """The published mechanism, with a full search over quilts."""
+    chains = chain_of(problem)
+    _require_entries(problem, chains[0])
+    query = one_query(problem)
+    tally = chain_tally(problem, chains[0], query)
+    if not tally.width:
+        raise Refusal(f"{query.text} does not depend on the entries.")
+    members = tuple(member for chain in chains for member in chain.members)
+    earlier = _earlier(problem, chains[0])
+    scores = _scores(problem, members, earlier)
+    if not max(score.sigma for score in scores):
+        raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
+    scale = _scale(tally.width, max(score.sigma for score in scores) * SOLVED_UP, earlier)
+    if problem.individuals is not None:
+        scale = max(scale, tally.width / problem.individuals * SOLVED_UP)
+    return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
+
+
+def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
+    """The evidence of what was released before, about the same entries."""
+    if problem.earlier is None:
+        return None
+    if not isinstance(problem.earlier, ChainEvidence):
+        raise Refusal("continues releases of chain_quilt; what was released before is of another kind.")
+    if (problem.earlier.column, problem.earlier.length) != (chain.column, problem.n):
+        raise Refusal("continues releases about the same entries; the column, or the number of rows, was another one before.")
+    return problem.earlier
+
+
+def _target(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> float:
+    """What everything released may lose after this: computed again, only the noise that was drawn is taken as given."""
+    used = 0.0 if earlier is None else max(_used(problem, member, earlier) for member in members)
+    if not used <= problem.epsilon:
+        raise Refusal(f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.")
+    return min(problem.epsilon, used + problem.spend * (problem.epsilon - used))
+
+
+def _used(problem: Problem, member: MarkovChain, earlier: ChainEvidence) -> float:
+    """What the earlier releases lose under one chain; quilts are those used before, or of a chain that is new, its own."""
+    shapes = [shape for check in earlier.checks if check.chain == member for shape in check.shapes]
+    shapes = shapes or list(chain_score(member, problem.n, problem.epsilon).shapes)
+    return chain_loss(member, problem.n, earlier.rate(), shapes)
+
+
+def _scale(width: int, sigma: float, earlier: ChainEvidence | None) -> float:
+    if earlier is None:
+        return width * sigma
+    left = 1 / sigma - earlier.rate()
+    if not left * sigma > _LEAST_LEFT:
+        raise Refusal("the earlier releases leave nothing of the budget. What was answered is answered again at no cost.")
+    return width / left
+
+
+def _scores(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> tuple[ChainScore, ...]:
+    reason = None
+    try:
+        target = _target(problem, members, earlier)
+        return tuple(chain_score(member, problem.n, target) for member in members)
+    except UsageError as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def _require_entries(problem: Problem, chain: Chain) -> None:
+    for secret in problem.secrets:
+        if secret.entries is None:
+            raise Refusal(f"hides the entries of a column, as in entries({chain.column}). Got {secret.text}.", usage=True)
+        if secret.entries != chain.column:
+            raise Refusal(f"{secret.text}: must be about {chain.column}, the column of the chain.", usage=True)
+    if problem.known_rows:
+        raise Refusal("known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.")
+
+
+def _plan(
+    problem: Problem, chains: tuple[Chain, ...], tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
+) -> Plan:
+    worst = max(range(len(scores)), key=lambda k: scores[k].sigma)
+    evidence = _evidence(problem, tally, members, scores)
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        evidence=evidence,
+        individuals=_rows(problem, tally),
+        assumes=_assumes(problem, chains),
+        exact=scores[worst].exact,
+    )
+    certificate.verify()
+    found = scores[worst]
+    shown = {"score": found.sigma, "node": found.node, "quilt": list(found.nodes), "influence": found.influence}
+    noisy = tally.model_copy(update={"parameters": {**shown, "near": found.near, "sensitivity": tally.width}})
+    return Plan(
+        mechanism="chain_quilt",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        tally=noisy,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
+        model_error=chain_model_error(evidence),
+        notes=(
+            *_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
+            *_joint_notes(evidence),
+        ),
+    )
+
+
+def _evidence(
+    problem: Problem, tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
+) -> ChainEvidence:
+    checks = tuple(
+        ChainCheck(
+            theta=k,
+            chain=member,
+            shapes=score.shapes,
+            node=score.node,
+            quilt=score.quilt,
+            influence=score.influence,
+            near=score.near,
+            score=score.sigma,
+        )
+        for k, (member, score) in enumerate(zip(members, scores, strict=True))
+    )
+    column = chain_of(problem)[0].column
+    earlier = problem.earlier.rate() if isinstance(problem.earlier, ChainEvidence) else 0.0
+    return ChainEvidence(
+        checks=checks, column=column, length=problem.n, width=float(tally.width), scale=tally.scale, earlier=earlier
+    )
+
+
+def _rows(problem: Problem, tally: Tally) -> LaplaceEvidence | None:
+    """The same noise protects single rows: one row moves everything released by at most the width."""
+    if problem.individuals is None:
+        return None
+    # whole numbers: the grid of the noise is the grid of the answer, and costs nothing
+    term = LaplaceTerm(column=problem.queries[0].text, sensitivity=float(tally.width), scale=tally.scale, granularity=5e-324)
+    return LaplaceEvidence(epsilon=problem.individuals, terms=(term,))
+
+
+def _assumes(problem: Problem, chains: tuple[Chain, ...]) -> tuple[str, ...]:
+    several = "one of: " if len(chains) > 1 else ""
+    return (
+        *(f"{several}{chain}: assumed, not tested" for chain in chains),
+        "the order of the table's rows is the order of the chain, and the whole table is one chain",
+        *(f"the entries are those of {c} as read, missing ones replaced" for c in {chains[0].column} & set(problem.missing)),
+        *(f"the entries are those of {c} as read, clipped to its bounds" for c in {chains[0].column} & set(problem.bounds)),
+        "initial laws and transition matrices are exactly one of those stated, their rows divided by their sums",
+        "the adversary knows no entry",
+        "entries of other columns are not protected",
+        *(common_assumptions(problem)[0:1] if problem.individuals is not None else ()),
+        "each entry is protected on its own; a joint property of several entries is not covered",
+        *common_assumptions(problem)[2:],
+    )
+
+
+def _notes(problem: Problem, chain: Chain, found: ChainScore, chains: int, skipped: int) -> tuple[str, ...]:
+    quilt = " and ".join(f"row {node}" for node in found.nodes) or "nothing: all entries count as near"
+    notes = [f"row {found.node} needs the most noise; what separates it from the rest is {quilt} ({found.near} near entries)."]
+    if chains:
+        notes.append(f"{skipped} of {problem.n} entries of {chain.column} have a single possible state, and are skipped.")
+    notes.append("whole numbers: the answer is the count plus whole-number noise, and may be below 0 or above n.")
+    return tuple(notes)
+
+
+def _joint_notes(evidence: ChainEvidence) -> tuple[str, ...]:
+    if not evidence.earlier:
+        return ()
+    return (f"all releases together, this one included, lose {evidence.loss():.6g} at most.",)

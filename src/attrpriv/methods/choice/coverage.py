@@ -1,0 +1,113 @@
+"""Which statistics a mechanism may be asked for at all, before it looks at the assumption.
+
+| statistic | answered by |
+|---|---|
+| count(*), avg and sum of one column | every mechanism that covers the assumption |
+| avg and sum of a linear combination of columns, over all rows | `gaussian`, `gaussian_approximation` under gaussian; a view |
+| avg and sum of these over subsets or by group, of declared sizes | `gaussian`, `transport` (columns); else a view |
+| variances, covariances, regressions, quantiles, over all rows | `markov_quilt`, `group_dp` (bounds or ranges); a view |
+| avg and sum of products of columns; any of these over a subset | a view |
+| anything by group | a view; `count(*)` by group also under counts |
+
+What must never change: what is not in this table is refused, whatever a mechanism would make of it.
+"""
+
+from __future__ import annotations
+
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.errors import QueryError
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.public_groups import public_groups
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.intervals import NON_LINEAR
+from attrpriv.queries.query import Query
+
+ON_A_VIEW = "subsample"
+RANGED = frozenset({"group_dp", "markov_quilt"})
+AS_RATIO = ", or release it as a ratio of two sums: sum(...) and count(*) with the same filter"
+LINEAR = frozenset({"gaussian", "gaussian_approximation"})
+
+
+def require_covered(name: str, problem: Problem) -> None:
+    """A refusal unless every query is of a kind that this mechanism knows."""
+    require_one_meaning(problem)
+    for query in problem.queries:
+        if name == ON_A_VIEW:
+            _require_groups(problem, query)
+        elif query.kind == "avg" and query.where is not None and query.group_by is None and query.linear is not None:
+            _require_size(name, problem, query)
+        elif query.linear is not None and not query.plain and _over_subsets(name, problem, query):
+            continue  # sizes are asked for there
+        elif query.kind in NON_LINEAR and name in RANGED:
+            _require_all_rows(query)
+        elif not query.simple:
+            _require_linear(name, problem, query)
+
+
+def require_one_meaning(problem: Problem) -> None:
+    """An average goes by its name (`Query.key`): a column must not be called as a combination or a subset beside it is."""
+    found: dict[str, Query] = {}
+    for query in problem.queries:
+        if query.key is None or query.group_by is not None:
+            continue
+        other = found.setdefault(query.key, query)
+        if (other.of, other.column, other.where) != (query.of, query.column, query.where):
+            raise Refusal(
+                f"{query.key}: is an average of other columns or rows, and the name of a column too. Rename that column.",
+                usage=True,
+            )
+
+
+def _require_groups(problem: Problem, query: Query) -> None:
+    reason = None
+    try:
+        if query.group_by is not None and not (problem.types and query.group_by not in problem.types):
+            public_groups(query.group_by, problem.categories, problem.bins, problem.secrets, problem.types)
+    except QueryError as error:
+        reason = str(error)
+    if reason is not None:
+        raise Refusal(reason, usage=True)
+
+
+def _over_subsets(name: str, problem: Problem, query: Query) -> bool:
+    return query.simple if name == "transport" else name == "gaussian" and (query.simple or _gaussian(problem))
+
+
+def _gaussian(problem: Problem) -> bool:
+    """Whether nothing but a gaussian assumption is made, or none: no other says anything of combinations of columns."""
+    return all(isinstance(member, Gaussian) for member in problem.theta)
+
+
+def _require_linear(name: str, problem: Problem, query: Query) -> None:
+    if query.linear is not None:
+        if name in LINEAR and query.plain and _gaussian(problem):
+            return
+        by = "gaussian, or a view," if problem.theta and _gaussian(problem) else "a gaussian assumption, or a view,"
+        raise Refusal(f"does not cover {query.text}; {by} does. Or ask for the average of each column.")
+    _require_all_rows(query)
+    if query.kind not in NON_LINEAR:
+        raise Refusal(
+            f"does not cover {query.text}, of products of columns; a view does (protect a count, share or distribution)."
+        )
+    raise Refusal(
+        f"does not cover {query.text}. Two ways: (a) any query on the secret-free view (protect a count, share or "
+        "distribution; mechanism subsample); (b) a declared sensitivity: bounds or ranges, and markov_quilt under a parameter "
+        "network, or group_dp."
+    )
+
+
+def _require_all_rows(query: Query) -> None:
+    if not query.plain:
+        raise Refusal(f"does not cover {query.text}, over some rows; ask for it over all rows. A view answers it as it is.")
+
+
+def _require_size(name: str, problem: Problem, query: Query) -> None:
+    """An average over some rows is a ratio of two sums, one of which is a count that may tell the secret."""
+    if query.where in problem.sizes:
+        if _over_subsets(name, problem, query):
+            return
+        raise Refusal(f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.")
+    needed = f"the average over a subset, {query.text}, needs the subset's size as a public number"
+    if not _gaussian(problem):
+        raise Refusal(f"{needed} and a gaussian assumption{AS_RATIO}.")
+    raise Refusal(f'{needed}: declare sizes: {{"{query.where}": rows}}{AS_RATIO}.')

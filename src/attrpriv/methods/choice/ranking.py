@@ -1,0 +1,199 @@
+"""Mechanisms side by side: which of them `auto` may choose, why the others were refused, and what to say about the choice.
+
+A view (`subsample`) ends all releases with noise, so `auto` takes one only where no assumption covers what is asked
+(docs/decisions/0008-auto-and-the-view.md). What must never change: everything here is a function of public facts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.methods.base.accuracy import Measure
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.best_guess import Weighing, weighing
+from attrpriv.methods.yardsticks.non_linear import is_ranged
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.query import Query
+
+NEVER_CHOSEN = frozenset({"constant"})
+WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
+# Errors that differ by a smaller share are equal.
+EQUAL = 1e-9
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Every mechanism side by side: the plans that hold, best first, and why the others were refused.
+
+    `by_itself` is how one of the queries is answered under the assumption where it is alone and has the whole budget, if the
+    share or the company is all that stands in the way, and nothing but a view is left.
+    """
+
+    problem: Problem
+    plans: tuple[Plan, ...]
+    refused: Mapping[str, Refusal]
+    by: Measure = "rmse"
+    wanted: str | None = None
+    by_itself: Plan | None = None
+
+    @property
+    def chosen(self) -> Plan | None:
+        """The least error, or the mechanism that was asked for by name."""
+        if self.wanted is not None:
+            return next((plan for plan in self.plans if plan.mechanism == self.wanted), None)
+        return next(iter(self.able), None)
+
+    @property
+    def able(self) -> tuple[Plan, ...]:
+        """What `auto` may choose, best first.
+
+        A view, which answers for a public composition, only where no assumption covers the table itself.
+        """
+        public = [plan for plan in self.plans if plan.mechanism in NEVER_CHOSEN and self.problem.public]
+        if public:  # the number of rows alone: what tells nothing else spends nothing
+            return tuple(public)
+        able = [plan for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
+        if self._mistaken(able) or self.by_itself is not None:
+            return ()
+        if any(plan.mechanism not in WITHOUT_ASSUMPTION for plan in able):
+            able = [plan for plan in able if plan.view is None]
+        if is_ranged(self.problem) or any(plan.mechanism == "markov_quilt" for plan in able):
+            # noise for the whole range is never less than that of quilts, and what follows it may not use the network
+            able = [plan for plan in able if plan.mechanism != "group_dp"] or able
+        return tuple(able)
+
+    @property
+    def ends_in_a_view(self) -> bool:
+        """Whether `auto` would take a view although an assumption is made."""
+        chosen = self.chosen
+        return self.wanted is None and bool(self.problem.theta) and chosen is not None and chosen.view is not None
+
+    def score(self, plan: Plan) -> float:
+        """Expected error over all queries, free of units: the mean logarithm; unknown comes last."""
+        errors = [plan.error_of(query).by(self.by) for query in plan.queries]
+        if any(error is None for error in errors):
+            return math.inf
+        return sum(math.log(max(error or 0.0, 1e-300)) for error in errors) / len(errors)
+
+    def _mistaken(self, able: Sequence[Plan]) -> bool:
+        """An assumption that was meant to be used and is stated wrongly must not end in a view, which spends the ledger."""
+        without = all(plan.mechanism in WITHOUT_ASSUMPTION for plan in able)
+        return bool(self.problem.theta) and without and any(refusal.usage for refusal in self.refused.values())
+
+    @property
+    def constant(self) -> Plan | None:
+        """The answer that the assumption already gives, where it has less error than the chosen one."""
+        chosen = self.chosen
+        if chosen is None or math.isinf(self.score(chosen)):  # what is not known before a row is read may well be less
+            return None
+        better = [plan for plan in self.plans if self.score(plan) < self.score(chosen)]
+        return next((plan for plan in better if plan.mechanism in NEVER_CHOSEN), None)
+
+    @property
+    def constant_wins(self) -> bool:
+        """Whether the assumption already tells more than the chosen release would."""
+        return self.constant is not None
+
+    def weighing(self, query: Query) -> Weighing | None:
+        """How the chosen release and what the assumption already states make the best guess; None where that gains nothing."""
+        constant = next((plan for plan in self.plans if plan.mechanism == "constant"), None)
+        if self.chosen is None or constant is None:
+            return None
+        return weighing(self.chosen, constant, query, self.problem)
+
+    @property
+    def order(self) -> str | None:
+        """A line where a mechanism stands before one that errs less for some query: all queries together decide."""
+        for query in self.problem.queries if len(self.problem.queries) > 1 else ():
+            for first, second in zip(self.plans, self.plans[1:], strict=False):
+                if self._less(second, first, query):
+                    less = f"of {query.text} alone, {second.mechanism} errs less than {first.mechanism}"
+                    return f"best first by the errors of all queries together (the mean of their logarithms): {less}."
+        return None
+
+    def _less(self, plan: Plan, than: Plan, query: Query) -> bool:
+        mine, other = plan.error_of(query).by(self.by), than.error_of(query).by(self.by)
+        return mine is not None and other is not None and mine < other * (1 - EQUAL)
+
+    @property
+    def reasons(self) -> dict[str, tuple[str, ...]]:
+        """Why mechanisms were refused, and which: equal reasons once, and other kinds of assumption not at all."""
+        return _together((r.reason, name) for name, r in self.refused.items() if _elsewhere(r) is None)
+
+    @property
+    def elsewhere(self) -> dict[str, tuple[str, ...]]:
+        """The kinds of assumption that the policy does not make, and the mechanisms that need them."""
+        kinds = ((_elsewhere(refusal), name) for name, refusal in self.refused.items())
+        return _together((kind, name) for kind, name in kinds if kind is not None)
+
+    @property
+    def others(self) -> str:
+        """What is for other assumptions, in a line."""
+        return "; ".join(f"{', '.join(names)} ({kind})" for kind, names in self.elsewhere.items())
+
+    def error(self) -> RefusedError | UsageError:
+        """The error to raise when no mechanism is left."""
+        if self.wanted is not None:
+            refusal = self.refused[self.wanted]
+            return refused(f"{self.wanted}: {refusal.reason}", usage=refusal.usage)
+        told = {reason: [name for name in names if name not in NEVER_CHOSEN] for reason, names in self.reasons.items()}
+        reasons = [f"{', '.join(names)}: {reason}" for reason, names in told.items() if names]
+        reasons += [f"for other assumptions: {self.others}."] if self.elsewhere else []
+        usage = any(refusal.usage for refusal in self.refused.values())
+        return refused(f"{self._start()} {' | '.join(reasons)}", usage=usage)
+
+    def _start(self) -> str:
+        without = [plan.mechanism for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
+        named = " or ".join(without)
+        if self.by_itself is not None:
+            covered = f"{self.by_itself.queries[0].text} by itself and with all of the budget ({self.by_itself.mechanism})"
+            return (
+                f"the assumption covers {covered}. auto takes no view in its place, because a view ends releases with "
+                f"noise. Ask for it alone with spend 1 (--spend 1), or for {named} by name (--mechanism {without[0]})."
+            )
+        if without:  # an assumption was meant to be used: what does without it must be asked for
+            return f"the assumption cannot be used as it is stated; ask for {named} by name to do without it."
+        return "no mechanism can prove the guarantee."
+
+    def entries(self) -> list[dict[str, Any]]:
+        """One JSON-able entry for each query and mechanism."""
+        rows = [row for plan in self.plans for row in plan.entries(chosen=plan is self.chosen)]
+        for query, row in zip(self.problem.queries, (row for row in rows if row["chosen"]), strict=False):
+            how = self.weighing(query)
+            row |= {} if how is None else {"best_guess": how.to_json()}
+        for name, refusal in self.refused.items():
+            rows += [{"query": q.text, "mechanism": name, "refused": refusal.reason} for q in self.problem.queries]
+        return rows
+
+
+def best_first(plans: Sequence[Plan], ranking: Ranking) -> tuple[Plan, ...]:
+    """By error; plans of equal error in the order in which they came, the simpler first."""
+    ranked, least = [], -math.inf
+    for value, place in sorted((ranking.score(plan), place) for place, plan in enumerate(plans)):
+        least = least if value <= least + EQUAL else value
+        ranked.append((least, place))
+    return tuple(plans[place] for _, place in sorted(ranked))
+
+
+def refused(text: str, *, usage: bool) -> RefusedError | UsageError:
+    """An error that says whether the policy is wrong or nothing can be proved."""
+    return UsageError(text) if usage else RefusedError(text)
+
+
+def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for key, name in named:
+        found[key] = (*found.get(key, ()), name)
+    return found
+
+
+def _elsewhere(refusal: Refusal) -> str | None:
+    """The kind of assumption that a mechanism needs, where that is all it lacks."""
+    needed = re.match(r"needs an? ([\w, ]+?) assumption\b", refusal.reason)
+    return None if needed is None or refusal.usage else re.sub(r"(,| or) an? ", r"\1 ", needed.group(1))

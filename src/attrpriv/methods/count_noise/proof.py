@@ -1,0 +1,125 @@
+"""The evidence of mechanisms for counts: what one row adds, which counts must look alike, and the noise.
+
+Each kind recomputes its loss from the stored laws, rounded up, over the whole class and all pairs:
+
+| evidence | proves |
+|---|---|
+| `CountLaplaceEvidence` | pure epsilon of whole-number Laplace noise, by its exact loss (docs/theory/exact-calibration.md) |
+| `CountDirectEvidence` | (epsilon, delta) of whole-number noise, or of none, by the laws themselves |
+| `WassersteinEvidence` | (epsilon, delta) by the distance that the laws have to be moved (docs/theory/wasserstein.md) |
+
+What must never change: one laws' pair that is not covered gives delta 1, never less.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.methods.base.evidence import Counted, CountEvidence
+from attrpriv.numerics.calibration.direct import direct_delta
+from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
+from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.lattice import lattice_delta_upper
+from attrpriv.numerics.laws.lattice import discrete_gaussian
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.rounding import COMPUTED_UP
+
+
+class CountCheck(FrozenModel):
+    """One secret under one member of Theta."""
+
+    secret: str
+    theta: int
+    records: RecordLaws
+    pairs: CountPairs
+
+
+class CountLaplaceEvidence(CountEvidence):
+    """Whole-number Laplace noise on a count, a sum or each cell of a histogram; scale 0 is the exact answer."""
+
+    kind: Literal["count_laplace"] = "count_laplace"
+    checks: tuple[CountCheck, ...] = Field(min_length=1)
+    scale: NonNegative
+    histogram: bool = False
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0 if self.loss() <= epsilon else 1.0
+
+    def loss(self) -> float:
+        """The largest loss over all secrets and members, from above."""
+        return max(self._loss(check) for check in self.checks)
+
+    def _loss(self, check: CountCheck) -> float:
+        if self.histogram:
+            return histogram_loss(check.records.member, check.records.rest, check.pairs.apart, self.scale).upper
+        return laplace_loss(check.records, check.pairs.apart, self.scale).upper
+
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == ("laplace" if self.scale else "none", self.scale)
+        return drawn and told.histogram == self.histogram and _counted(self.checks, told)
+
+
+class CountDirectEvidence(CountEvidence):
+    """Whole-number noise on a count or a sum, checked by the laws of the noisy answers themselves."""
+
+    kind: Literal["count_direct"] = "count_direct"
+    checks: tuple[CountCheck, ...] = Field(min_length=1)
+    noise: Literal["laplace", "gaussian", "none"]
+    scale: NonNegative
+    known: int = Field(default=0, ge=0, description="rows that an adversary may know")
+
+    def delta(self, epsilon: float) -> float:
+        return max(
+            direct_delta(check.records, check.pairs, self.noise, self.scale, epsilon, known=self.known).upper
+            for check in self.checks
+        )
+
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and _counted(self.checks, told)
+
+
+class WassersteinEvidence(CountEvidence):
+    """Noise for the distance W by which the laws must be moved, mass `ignored` of them left aside."""
+
+    words: ClassVar[str] = "a count by the Wasserstein mechanism"
+    kind: Literal["wasserstein"] = "wasserstein"
+    checks: tuple[CountCheck, ...] = Field(min_length=1)
+    distance: int = Field(ge=0)
+    ignored: NonNegative
+    known: int = Field(default=0, ge=0, description="rows that an adversary may know; covered for events alone")
+    noise: Literal["laplace", "gaussian", "none"]
+    scale: NonNegative
+
+    def delta(self, epsilon: float) -> float:
+        for check in self.checks:
+            if self.known and not (check.records.binary and check.pairs.low == 0 and check.pairs.high == check.pairs.n):
+                return 1.0
+            if not family_wasserstein(check.records, check.pairs, self.ignored).distance <= self.distance:
+                return 1.0
+        moved = 0.0 if self.distance == 0 else shifted_delta(self.noise, self.scale, self.distance, epsilon)
+        return min(1.0, (moved + self.ignored) * COMPUTED_UP)
+
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and _counted(self.checks, told)
+
+
+def _counted(checks: Sequence[CountCheck], told: Counted) -> bool:
+    """Whether a row adds what the laws are of."""
+    return all(check.records.values == told.steps for check in checks)
+
+
+def shifted_delta(noise: str, scale: float, distance: int, epsilon: float) -> float:
+    """H_epsilon, from above, of whole-number noise against itself moved by a whole distance."""
+    if noise == "none" or not scale > 0:
+        return 1.0
+    if noise == "laplace":
+        return 0.0 if distance / scale * COMPUTED_UP <= epsilon else 1.0
+    law = discrete_gaussian(scale, tail=math.exp(-600))
+    return lattice_delta_upper(law, law.shifted(distance), epsilon)

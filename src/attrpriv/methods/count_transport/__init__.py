@@ -1,0 +1,1 @@
+"""`transport` of a count (docs/theory/count-transport.md)."""

@@ -1,0 +1,68 @@
+"""The evidence of a transported count: the public bounds that every target law obeys, and what they were made for.
+
+| evidence | what is drawn | proved by |
+|---|---|---|
+| `CountTransportEvidence` | the coupling of mu_a and R_a, made when a is known | low <= R_a <= high for every a |
+| `CountHybridEvidence` | the same at the middle of a box, with Laplace noise | all vertex laws of the box, on both sides |
+
+No row of laws is stored: the bounds are public and are recomputed, as is the one row that is drawn from, by the same functions.
+What must never change: nothing here depends on the realised count.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrpriv.errors import RefusedError
+from attrpriv.frozen import NonNegative
+from attrpriv.methods.base.evidence import Counted, CountEvidence
+from attrpriv.methods.count_transport.hybrid import hybrid_loss
+from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+
+
+class CountTransportEvidence(CountEvidence):
+    """For one law of the rows. Every two counts of 0..n are hidden, those of `pairs` among them."""
+
+    kind: Literal["count_transport"] = "count_transport"
+    secret: str
+    pairs: CountPairs
+    transport: CountTransport
+
+    def delta(self, epsilon: float) -> float:
+        try:
+            if self.pairs.n != self.transport.n or not transport_holds(self.transport, epsilon):
+                return 1.0
+            return transport_bounds(self.transport).delta
+        except RefusedError:
+            return 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.transport, 0.0, told)
+
+
+class CountHybridEvidence(CountEvidence):
+    """For every law of an event within intervals: `transport` is made for the middle, the noise has this scale."""
+
+    kind: Literal["count_hybrid"] = "count_hybrid"
+    secret: str
+    records: RecordLaws
+    pairs: CountPairs
+    transport: CountTransport
+    scale: NonNegative
+
+    def delta(self, epsilon: float) -> float:
+        try:
+            if self.pairs.n != self.transport.n:
+                return 1.0
+            return 0.0 if hybrid_loss(self.transport, self.records, self.pairs, self.scale) <= epsilon else 1.0
+        except RefusedError:
+            return 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.transport, self.scale, told)
+
+
+def _covers(transport: CountTransport, scale: float, told: Counted) -> bool:
+    same = (transport.records.values, transport.n) == (told.steps, told.n)
+    return same and not told.histogram and (told.noise, told.scale) == ("kernel", scale)

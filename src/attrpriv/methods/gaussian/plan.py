@@ -1,0 +1,358 @@
+"""The Attribute-Private Gaussian Mechanism (Algorithm 1 of the paper, key `zhang2022attribute`), and Algorithm 2 on top of it.
+
+For averages F and every secret g and distribution theta, F | g = a ~ N(m_a, S) with S free of a. Released is F + N(0, Z) with
+
+    d' (S + Z)^-1 d <= mu^2     for every shift d = m_a - m_b of values that must look alike,    mu = mu*(eps, delta)
+
+(or the paper's classical constant), over the whole class at once. One average: s^2 = max(mask^2, max of (shift/mu)^2 - v).
+Several: correlated noise of least trace (`noise_design`). Before mu is computed, epsilon and delta pay for everything that is
+not the calibration (`budget`).
+
+`gaussian_approximation` is the same with laws that are only nearly normal: the assumption's `shape` tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
+from attrpriv.assumptions.vector_box import sd_of_form
+from attrpriv.assumptions.witness import witness
+from attrpriv.assumptions.worst_case import candidates
+from attrpriv.cases.recorded_forms import form_masks, recorded_forms
+from attrpriv.cases.recorded_smooth import require_smooth
+from attrpriv.cases.recorded_values import Recorded, masks, recorded
+from attrpriv.cases.shift import Seen, seen, seen_in
+from attrpriv.cases.subset import Rows, grouped, subset_lines
+from attrpriv.errors import CertificateError
+from attrpriv.methods.base.accuracy import Noise, noise_error
+from attrpriv.methods.base.budget import Budget, allowed_distance, budget, sequence_budget
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.clipping import clip_charge
+from attrpriv.methods.base.individuals import row_evidence
+from attrpriv.methods.base.noise_design import Design, apart, common_bits, design
+from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.methods.gaussian.model_error import gaussian_model_error
+from attrpriv.methods.gaussian.proof import GaussianCheck, GaussianEvidence
+from attrpriv.methods.gaussian.sequence import Past, conditioned, target
+from attrpriv.methods.gaussian.sets import CaseNoise, by_law, case_noise
+from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
+
+# In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
+_SEQUENCE_MASK = 1.5
+_AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
+# Beyond these, the squares and ratios below leave the range of floats.
+_LEAST, _MOST = 1e-30, 1e30
+_NO_PROOF = "the averages so far nearly determine one another, and rounding leaves no proof. Ask for fewer, or other ones."
+
+
+# The problem that was planned last, and its plan: `transport` compares with it, and with many secrets it takes seconds.
+_LAST: list[tuple[Problem, Plan]] = []
+
+
+def plan(problem: Problem) -> Plan:
+    """The least Gaussian noise that hides every secret from everyone who holds a belief in Theta."""
+    for planned, made in tuple(_LAST):
+        if planned is problem:
+            return made
+    made = _planned(problem)
+    _LAST[:] = [(problem, made)]
+    return made
+
+
+def _planned(problem: Problem) -> Plan:
+    theta = gaussians(problem)
+    if any(gaussian.tolerance.shape is not None for gaussian in theta):
+        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+    return _plan(problem, theta, "gaussian")
+
+
+def plan_approximation(problem: Problem) -> Plan:
+    """Algorithm 2, with its guarantee corrected: laws within the stated shape of normal ones."""
+    theta = gaussians(problem)
+    if not all(gaussian.tolerance.shape is not None for gaussian in theta):
+        raise Refusal(
+            "needs a shape tolerance (shape: {lambda: , eta: }); without one rows are exactly normal, as in gaussian."
+        )
+    return _plan(problem, theta, "gaussian_approximation")
+
+
+def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
+    asked, groups = grouped(whole)
+    past = Past.of(asked)
+    problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
+    rows = Rows.of(problem)
+    columns_as_they_are = not problem.combined and not any(rows.wheres)
+    least = masks(problem, theta) if columns_as_they_are else form_masks(problem, theta)
+    past.require_masked(least)
+    if not asked.alone:  # averages and their combinations may follow one another, and share the digits of their columns
+        least = past.widened(least, _SEQUENCE_MASK)
+    lattice = recorded(problem, theta, least) if columns_as_they_are else recorded_forms(problem, theta, least)
+    left, clips = _paid(asked, problem, theta, lattice)
+    mu = allowed_distance(problem, left)
+    cases = seen_in(problem, rows, theta)
+    sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
+    if sets and not asked.alone:
+        raise Refusal("set-valued secrets are hidden by the law of one average; spend everything on it.")
+    reach = mu if asked.alone else target(past, cases, mu, asked.spend)
+    new, evidence = _layout(problem, rows, past, theta, cases, sets, least, left, reach)
+    if common_bits(new) > MOST_BITS:
+        raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
+    require_smooth(problem, rows, theta, past.with_new(new).covariance(), problem.secrets)
+    # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
+    needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
+    sizes = dict(zip(problem.columns, rows.sizes, strict=True))
+    floor = {c: max(least[c], _needed(problem, theta, c, sizes[c], needed)) for c in asked.columns}
+    for found in sets:
+        floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
+    scales = dict(zip(asked.columns, new.scales(), strict=True))
+    assumes = (*gaussian_assumptions(problem, theta, lattice), *subset_lines(rows), *left.fit_lines)
+    certificate = _certificate(asked, evidence, assumes, floor, scales, clips, left)
+    _require_holding(certificate)
+    return Plan(
+        mechanism=mechanism,
+        queries=whole.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=left.promised,
+        policy_digest=problem.policy_digest,
+        columns=_column_plans(asked, sizes, evidence, certificate, new, least, reach, clips),
+        groups=groups,
+        unions=rows.unions(),
+        factor=new.factor,
+        guarantee=Guarantee(
+            kind="proved" if mechanism == "gaussian" else "approximate",
+            statement=statement(problem, left.promised),
+            reference="docs/theory/gaussian.md",
+        ),
+        certificate=certificate,
+        model_error=gaussian_model_error(problem, rows, theta, evidence, left),
+        notes=(*gaussian_notes(asked, theta, lattice, least, scales, clips), *subset_lines(rows)),
+    )
+
+
+def _require_holding(certificate: Certificate) -> None:
+    """Averages that nearly determine one another may need more digits than floats have: that is a refusal, not a fault."""
+    with suppress(CertificateError):
+        certificate.verify()
+        return
+    raise Refusal(_NO_PROOF)
+
+
+def _paid(
+    asked: Problem, problem: Problem, theta: Sequence[Gaussian], lattice: Recorded
+) -> tuple[Budget, dict[str, float | None]]:
+    """What is left for the calibration, and what clipping each column costs. In a sequence nothing is clipped."""
+    bounded = [c for c in problem.columns if c in problem.bounds]
+    if not asked.alone:
+        if asked.individuals is not None:
+            raise Refusal("individuals: averages of rows clipped to their bounds share no budget; spend all of it (spend 1).")
+        left = sequence_budget(problem, theta, len(problem.columns), lattice.charge)
+        return left, dict.fromkeys(bounded)
+    clips = {c: clip_charge(problem, theta, c) for c in bounded}
+    return budget(problem, theta, lattice.charge, sum(charge for charge in clips.values() if charge is not None)), clips
+
+
+def _layout(
+    problem: Problem,
+    rows: Rows,
+    past: Past,
+    theta: Sequence[Gaussian],
+    cases: Sequence[Seen],
+    sets: Sequence[CaseNoise],
+    least: Mapping[str, float],
+    left: Budget,
+    reach: float,
+) -> tuple[Design, GaussianEvidence]:
+    """The new noise, and what all noise proves; aimed lower where nearly singular noise rounds more than is allowed."""
+    new = problem.columns[len(past.columns) :]
+    own = [least[c] for c in new]
+    sds = _sds(problem, rows, theta)[len(past.columns) :]
+    floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
+    asking = conditioned(past, cases, reach)
+    with suppress(CertificateError):
+        for aim in _AIMS:
+            layout = design(asking, own, sds, aim * reach).at_least(floor)
+            evidence = _evidence(problem, past, cases, sets, past.with_new(layout), left)
+            if evidence.distance() <= reach:
+                return layout, evidence
+        layout = apart(asking, own, reach).at_least(floor)
+        return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
+    raise Refusal(_NO_PROOF)
+
+
+def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
+    """The assumption, if it is Gaussian and says enough for the problem; `pure`: delta may be 0."""
+    theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
+    if not theta or len(theta) != len(problem.theta):
+        raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
+    if any(secret.attribute is not None for secret in problem.secrets):
+        raise Refusal("hides properties of this table; a mean of the population needs a hierarchy assumption.")
+    if any(secret.composition is not None for secret in problem.secrets):
+        raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
+    if problem.delta == 0 and not pure:
+        raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+    for column in dict.fromkeys((*problem.read_columns, *(c for secret in problem.secrets for c in secret.columns))):
+        if any(column not in gaussian.columns for gaussian in theta):
+            raise Refusal(
+                f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
+                usage=True,
+            )
+        _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
+        _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
+    for secret in problem.secrets:
+        _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST) for gap in _gaps(problem, secret)])
+    return theta
+
+
+def _gaps(problem: Problem, secret: Secret) -> list[float]:
+    """How far apart values that must look alike can be; half-lines are hidden by their law, not by a distance."""
+    if len(secret.forms) > 1:
+        return [abs(x) for step in secret.joint_steps(problem.n) for row in step for x in row]
+    return [] if secret.cases is not None and math.isinf(secret.gap) else [secret.gap]
+
+
+def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
+    for number in numbers:
+        if not _LEAST <= number <= _MOST:
+            raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
+
+
+def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:
+    asked = zip(problem.forms, rows.sizes, strict=True)
+    return [max(sd_of_form(gaussian, form) for gaussian in theta) / math.sqrt(size) for form, size in asked]
+
+
+def _evidence(
+    problem: Problem, past: Past, cases: Sequence[Seen], sets: Sequence[CaseNoise], layout: Design, left: Budget
+) -> GaussianEvidence:
+    """Of each secret and member of Theta, the case with the largest distance."""
+    empty = GaussianEvidence(
+        columns=problem.columns,
+        independent=layout.independent,
+        factor=layout.factor,
+        before=len(past.columns),
+        common_before=past.common,
+        checks=(),
+        **left.charges,
+    )
+    worst: dict[tuple[str, int], tuple[float, GaussianCheck]] = {}
+    for case in cases if problem.columns else ():
+        check = case.check()
+        distance = empty.distance_of(check)
+        if distance >= worst.get((case.secret, case.theta), (-1.0, check))[0]:
+            worst[case.secret, case.theta] = (distance, check)
+    found = tuple(case.check(left.epsilon, layout.independent[0] ** 2) for case in sets)
+    return empty.model_copy(update={"checks": tuple(check for _, check in worst.values()), "set_checks": found})
+
+
+def _certificate(
+    problem: Problem,
+    evidence: GaussianEvidence,
+    assumes: tuple[str, ...],
+    floor: Mapping[str, float],
+    scales: Mapping[str, float],
+    clips: Mapping[str, float | None],
+    left: Budget,
+) -> Certificate:
+    gap = max((scales[c] - floor[c] for c in problem.columns), default=0.0)
+    exact = all(scales[c] <= floor[c] * SOLVED_UP**2 for c in problem.columns)
+    return Certificate(
+        epsilon=problem.epsilon,
+        delta=left.promised,
+        evidence=evidence,
+        individuals=row_evidence(problem, evidence.independent[evidence.before :], clips),
+        assumes=assumes,
+        exact=exact,
+        gap=0.0 if exact else max(0.0, gap),
+    )
+
+
+def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, rows: int, mu: float) -> float:
+    """A noise scale that this column needs even alone, because some distribution of Theta is there to demand it."""
+    needed = 0.0
+    for gaussian in theta:
+        for secret in problem.secrets:
+            if by_law(secret, theta):
+                continue
+            if secret.single is not None and not problem.combined and column in gaussian.columns:
+                needed = max(needed, _witnessed(problem, gaussian, column, secret, mu))
+            else:
+                needed = max(needed, _stated(problem, gaussian, column, rows, secret, mu))
+    return math.sqrt(needed)
+
+
+def _stated(problem: Problem, gaussian: Gaussian, column: str, rows: int, secret: Secret, mu: float) -> float:
+    """What the stated moments, which are in Theta, demand: an average over `rows` rows has the variance V/rows - P/n."""
+    exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
+    query = replace(problem.average(column), where=None)
+    alone = problem.model_copy(update={"queries": (query,), "secrets": (secret,)})
+    apart = sd_of_form(exact, alone.forms[0]) ** 2 * (1 / rows - 1 / problem.n)
+    return max(
+        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - _credit(problem) * float(case.residual[0, 0]) - apart
+        for case in seen(alone, (exact,))
+    )
+
+
+def _credit(problem: Problem) -> float:
+    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
+    return (1 - problem.known_rows) / problem.n
+
+
+def _witnessed(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
+    name = secret.single or ""
+    stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
+    corners = (witness(gaussian, column, name, corner) for corner in candidates(gaussian, column, name))
+    return max(corner.need(stretch, _credit(problem)) for corner in corners)
+
+
+def _column_plans(
+    problem: Problem,
+    sizes: Mapping[str, int],
+    evidence: GaussianEvidence,
+    certificate: Certificate,
+    layout: Design,
+    least: Mapping[str, float],
+    mu: float,
+    clips: Mapping[str, float | None],
+) -> tuple[ColumnPlan, ...]:
+    rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
+    plans = []
+    asked = zip(problem.columns, layout.scales(), problem.forms, problem.wheres, strict=True)
+    for k, (column, scale, form, where) in enumerate(asked):
+        clip = problem.bounds[column] if clips.get(column) is not None else None
+        place = evidence.before + k
+        parameters = {
+            "calibration": problem.calibration,
+            "mu": mu,
+            "mask": least[column],
+            "independent": layout.independent[k],
+            "granularity": granularity(layout.independent[k]),
+            "shift": max((math.hypot(*check.shifts[place]) for check in evidence.checks), default=0.0),
+            "credited_variance": min((check.credited[place][place] for check in evidence.checks), default=0.0),
+            "clipped": clip is not None,
+        }
+        plans.append(
+            ColumnPlan(
+                column=column,
+                where=where,
+                rows=None if where is None else sizes[column],
+                noise=Noise(kind="gaussian", scale=scale, individuals=rows.get(column, 0.0)),
+                independent=layout.independent[k],
+                error=noise_error(scale, rows.get(column, 0.0)),
+                fill=problem.missing.get(column),
+                clip=clip,
+                terms={} if column == next(iter(form)) else {c: problem.missing.get(c) for c in form},
+                parameters=parameters,
+            )
+        )
+    return tuple(plans)

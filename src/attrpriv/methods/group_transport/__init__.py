@@ -1,0 +1,1 @@
+"""`transport` of averages behind categories (docs/theory/groups-transport.md)."""

@@ -1,0 +1,158 @@
+"""The evidence of averages that were freed of what the table's own counts tell of them (docs/theory/groups-transport.md).
+
+| evidence | for |
+|---|---|
+| `GroupTransportEvidence` | one average: a clamp on what the counts tell, and noise, direct or equalised |
+| `GroupVectorTransportEvidence` | several averages: a ball on it, and noise that makes covariances equal, or not quite |
+
+What must never change: everything is recomputed from the stored cases. What is taken back is made of the case's stated means
+and the table's counts (`told`), and nothing else; centre, reach and metric are public.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from attrpriv.errors import UsageError
+from attrpriv.frozen import Finite, NonNegative
+from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
+from attrpriv.methods.groups.proof import GroupCheck, common_bits
+from attrpriv.numerics.calibration.groups_vector import Equalised
+from attrpriv.numerics.divergences.coupled import Between
+from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
+from attrpriv.numerics.laws.groups import GroupCase, upward
+from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.rounding import ROUNDED_DOWN
+
+Sides = tuple[Sequence[int], Sequence[int]]
+
+
+def between_of(check: GroupCheck) -> Between | None:
+    """How far apart the tables of two shares of the population are; None where the secret is the table's own."""
+    if check.shares is None:
+        return None
+    low, high = check.shares
+    return Between(check.case.n, min(1.0, upward(Fraction(high) - Fraction(low))))
+
+
+class GroupTransportEvidence(Charged):
+    """One average: F - y + clip(y, -reach, +reach) + noise, y = sum of n_c m_c/n - centre."""
+
+    words: ClassVar[str] = "averages by transport, under groups"
+    reads_categories: ClassVar[bool] = True
+    kind: Literal["group_transport"] = "group_transport"
+    columns: tuple[str, ...] = Field(min_length=1, max_length=1)
+    form: Literal["direct", "equalised"]
+    scale: float = Field(gt=0)
+    reach: NonNegative
+    centre: Finite
+    check: GroupCheck
+
+    def delta(self, epsilon: float) -> float:
+        return self.profile()(epsilon)
+
+    def profile(self, beyond: float = 0.0) -> Callable[[float], float]:
+        """delta by epsilon; `beyond`: were the true differences of means larger than the stated ones by this share."""
+        case, between = self.check.case, between_of(self.check)
+
+        def reached(epsilon: float) -> float:
+            inner = self.inner(epsilon)
+            if inner is None or not isinstance(case, GroupCase) or not self.check.readable:
+                return 1.0
+            variance = self.scale**2 * ROUNDED_DOWN
+            close = clamped_group_delta_upper(case, self.reach, variance, inner, self.form, between, beyond)
+            return self.charged(close + self.check.tail, epsilon)
+
+        return reached
+
+    def told(self, counts: Sides) -> tuple[Fraction, ...]:
+        """y of a table with these counts. Secret."""
+        case = self.check.case
+        if not isinstance(case, GroupCase):
+            return ()
+        means = [mean for mean, _ in (*case.members, *case.rest)]
+        return (_average(means, counts, case.n) - Fraction(self.centre),)
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column is what was counted on."""
+        return kind == "gaussian" and (column,) == self.columns and scale == self.scale
+
+
+class GroupVectorTransportEvidence(Charged):
+    """Several averages: F - Y + h(Y) + noise, h the nearest point of a ball in the norm of `metric`."""
+
+    words: ClassVar[str] = "averages by transport, under groups"
+    reads_categories: ClassVar[bool] = True
+    kind: Literal["group_vector_transport"] = "group_vector_transport"
+    columns: tuple[str, ...] = Field(min_length=2)
+    form: Literal["direct", "equalised"]
+    check: GroupCheck
+    equalised: Equalised
+    independent: tuple[NonNegative, ...]
+    factor: tuple[tuple[Finite, ...], ...] = ()
+    reach: NonNegative
+    metric: tuple[tuple[Finite, ...], ...]
+    centre: tuple[Finite, ...]
+
+    def delta(self, epsilon: float) -> float:
+        return self.profile()(epsilon)
+
+    def profile(self, beyond: float = 0.0) -> Callable[[float], float]:
+        """delta by epsilon; `beyond`: were the true differences of means larger than the stated ones by this share."""
+        case = self.check.case
+        size = len(self.columns)
+        sizes = [len(self.independent), len(self.metric), len(self.centre), *map(len, self.metric)]
+        if not isinstance(case, VectorCase) or case.size != size or any(found != size for found in sizes):
+            return lambda epsilon: 1.0
+        own = tuple(scale * math.sqrt(ROUNDED_DOWN) for scale in self.independent)
+        way = VectorClamp(self.form, self.equalised, own, self.factor, self.reach, self.metric, ())
+        close = clamped_vector_delta(case, way, between_of(self.check), beyond, self.centre)
+
+        def reached(epsilon: float) -> float:
+            inner = self.inner(epsilon)
+            return 1.0 if inner is None else self.charged(close(inner) + self.check.tail, epsilon)
+
+        return reached
+
+    def told(self, counts: Sides) -> tuple[Fraction, ...]:
+        """Y of a table with these counts. Secret."""
+        case = self.check.case
+        if not isinstance(case, VectorCase):
+            return ()
+        laws = (*case.members, *case.rest)
+        return tuple(
+            _average([mean[k] for mean, _ in laws], counts, case.n) - Fraction(centre) for k, centre in enumerate(self.centre)
+        )
+
+    def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
+        """Rows of the factor belong to columns by their order."""
+        return columns == self.columns
+
+    def common_noise(self) -> tuple[tuple[float, ...], ...]:
+        return self.factor
+
+    def bits(self) -> int:
+        """How fine the grid of the common noise is."""
+        return common_bits(self.independent, self.factor, self.equalised.parts, self.check.case.n)
+
+    def most_equalising(self) -> tuple[float, ...]:
+        """The largest sd that the noise that depends on the table can have on each average, from above."""
+        parts = self.equalised.parts
+        return tuple(math.hypot(*(x for part in parts for x in part.factor[k])) for k in range(len(self.columns)))
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column alone is what was counted on."""
+        return kind == "gaussian" and dict(zip(self.columns, self.independent, strict=True)).get(column) == scale
+
+
+def _average(means: Sequence[float], counts: Sides, n: int) -> Fraction:
+    listed = (*counts[0], *counts[1])
+    if len(listed) != len(means) or sum(listed) != n:
+        raise UsageError("counts: must be one for each category, and add up to the number of rows.")
+    return sum((count * Fraction(mean) for count, mean in zip(listed, means, strict=True)), Fraction(0)) / n

@@ -1,0 +1,293 @@
+"""`gaussian` under a groups assumption: averages that hide how many rows are of some category (docs/theory/groups.md).
+
+One average: the least noise in two forms, and the one that errs less.
+
+    direct       F + N(0, s^2): the laws' variances differ with the count, and that is counted
+    equalised    F + N(0, vmax - v + s^2): the owner, who knows the counts, first makes all variances equal
+
+Several averages: covariances are made equal by public factors, then the shift is hidden by correlated noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, recorded
+from attrpriv.errors import RefusedError, UsageError
+from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.methods.base.budget import Budget, budget
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.individuals import row_evidence
+from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.wording import common_assumptions, known_line, statement
+from attrpriv.methods.choice.row_shape import row_faults
+from attrpriv.methods.groups.proof import GroupCheck, GroupEvidence, GroupVectorEvidence
+from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.numerics.calibration.groups import Form, least_group_noise, most_equalising
+from attrpriv.numerics.calibration.groups_vector import equalise, least_group_covariance
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+
+Clips = Mapping[str, float | None]
+
+
+def plan(problem: Problem) -> Plan:
+    """The least Gaussian noise that hides the composition."""
+    theta = groups_of(problem)
+    lattice = masked(problem, theta)
+    clips = {column: clip_charge(problem, theta, column) for column in problem.columns}
+    cases = checks(problem, theta)
+    evidence, extra = (_scalar if len(problem.columns) == 1 else _vector)(problem, theta, cases, lattice, clips)
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=group_budget(problem, theta, lattice, clips).promised,
+        evidence=evidence,
+        individuals=row_evidence(problem, _own(evidence), clips),
+        assumes=assumptions(problem, theta, lattice),
+        exact=isinstance(evidence, GroupEvidence) and _is_exact(cases, evidence, lattice),
+    )
+    certificate.verify()
+    return Plan(
+        mechanism="gaussian",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=certificate.delta,
+        policy_digest=problem.policy_digest,
+        columns=_columns(problem, certificate, evidence, extra, lattice, clips),
+        factor=evidence.factor if isinstance(evidence, GroupVectorEvidence) else (),
+        categories=categories_of(problem, theta[0]),
+        guarantee=Guarantee(kind="proved", statement=statement(problem, certificate.delta), reference="docs/theory/groups.md"),
+        certificate=certificate,
+        model_error=_model_error(evidence, problem),
+        notes=_notes(problem, evidence, lattice, clips),
+    )
+
+
+def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+    """What recorded values ask for, or the reason why they are not covered."""
+    reason = None
+    try:
+        return recorded(problem, theta)
+    except RefusedError as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def group_budget(
+    problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None
+) -> Budget:
+    """What is left for the calibration."""
+    return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
+
+
+# --------------------------------------------------------------------------------------------------------- one average
+
+
+def _scalar(
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+) -> tuple[GroupEvidence, tuple[float, ...]]:
+    """The better of the two forms; with it the largest noise that equalising adds, as an sd."""
+    left = group_budget(problem, theta, lattice, clips)
+    mask = lattice.masks[problem.columns[0]]
+    ways = [_noise(problem, cases, left, mask, "direct")]
+    equalising = 0.0
+    case = cases[0].case
+    # A changed row changes the counts too, and with them the noise that equalises: that is not covered for single rows.
+    covered = len(cases) == 1 and cases[0].readable and problem.individuals is None
+    if covered and isinstance(case, GroupCase) and case.sd_tolerance == 0 and not row_faults(problem):
+        way = _noise_or_none(problem, cases, left, mask)
+        equalising = math.sqrt(max(0.0, most_equalising(case)))
+        largest = math.inf if way is None else math.hypot(way.scale, equalising)
+        # All tables share the grid of the least noise, and 64 bits must hold the most noise on it.
+        if way is not None and largest < ways[0].scale and largest / granularity(way.scale) <= 2.0**MOST_BITS:
+            return way, (equalising,)
+    return ways[0], (0.0,)
+
+
+def _noise_or_none(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float) -> GroupEvidence | None:
+    try:
+        return _noise(problem, cases, left, mask, "equalised")
+    except Refusal:
+        return None
+
+
+def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float, form: Form) -> GroupEvidence:
+    reason = None
+    try:
+        variance = mask**2
+        for check in cases:
+            delta = left.delta - check.tail * SOLVED_UP
+            if not delta > 0:
+                raise RefusedError("delta is used up by the counts that a population's tables can have.")
+            if isinstance(check.case, GroupCase):
+                variance = max(variance, least_group_noise(check.case, left.epsilon, delta * COMPUTED_DOWN, form, variance))
+        return GroupEvidence(
+            columns=problem.columns, form=form, scale=math.sqrt(variance) * SOLVED_UP, checks=tuple(cases), **left.charges
+        )
+    except (RefusedError, UsageError) as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
+    """Whether no smaller noise of this form would do: exact laws, or the mask alone."""
+    stated = all(isinstance(check.case, GroupCase) and check.case.exact and check.shares is None for check in cases)
+    return stated or evidence.scale <= lattice.masks[evidence.columns[0]] * SOLVED_UP**2
+
+
+# ----------------------------------------------------------------------------------------------------- several averages
+
+
+def _vector(
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+) -> tuple[GroupVectorEvidence, tuple[float, ...]]:
+    check = cases[0]
+    if len(cases) != 1 or not isinstance(check.case, VectorCase):
+        raise Refusal("several averages are planned for one secret under one assumption; ask for one average.")
+    if problem.individuals is not None:
+        raise Refusal("individuals: single rows are covered for one average at a time with groups.")
+    reason = None
+    try:
+        equalised = equalise(check.case)
+        draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
+        left = group_budget(problem, theta, lattice, clips, draws)
+        masks = [lattice.masks[column] * SOLVED_UP for column in problem.columns]
+        delta = (left.delta - check.tail * SOLVED_UP) * SOLVED_DOWN
+        noise = least_group_covariance(check.case, left.epsilon, delta, masks)
+        evidence = GroupVectorEvidence(
+            columns=problem.columns,
+            check=check,
+            equalised=equalised,
+            independent=noise.independent,
+            factor=noise.factor,
+            **left.charges,
+        )
+        if evidence.bits() > MOST_BITS:
+            raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
+        return evidence, evidence.most_equalising()
+    except (RefusedError, UsageError) as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+# ------------------------------------------------------------------------------------------------------------ the plan
+
+
+def _own(evidence: GroupEvidence | GroupVectorEvidence) -> tuple[float, ...]:
+    return (evidence.scale,) if isinstance(evidence, GroupEvidence) else evidence.independent
+
+
+def _columns(
+    problem: Problem,
+    certificate: Certificate,
+    evidence: GroupEvidence | GroupVectorEvidence,
+    extra: Sequence[float],
+    lattice: Recorded,
+    clips: Clips,
+) -> tuple[ColumnPlan, ...]:
+    """The noise reported is the most that any table gets: what a table really gets would tell its counts."""
+    rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
+    plans = []
+    for k, column in enumerate(problem.columns):
+        own = _own(evidence)[k]
+        common = evidence.factor[k] if isinstance(evidence, GroupVectorEvidence) and evidence.factor else ()
+        scale = math.hypot(own, *common, extra[k])
+        parameters = {
+            "form": evidence.form if isinstance(evidence, GroupEvidence) else "equalised",
+            "mask": lattice.masks[column],
+            "independent": own,
+            "granularity": granularity(own),
+            "clipped": clips.get(column) is not None,
+        }
+        plans.append(
+            ColumnPlan(
+                column=column,
+                noise=Noise(kind="gaussian", scale=scale, individuals=rows.get(column, 0.0)),
+                independent=own,
+                error=noise_error(scale, rows.get(column, 0.0)),
+                fill=problem.missing.get(column),
+                clip=problem.bounds[column] if clips.get(column) is not None else None,
+                parameters=parameters,
+            )
+        )
+    return tuple(plans)
+
+
+def _model_error(evidence: GroupEvidence | GroupVectorEvidence, problem: Problem) -> tuple[ModelError, ...]:
+    """The real epsilon, at the same delta, when the categories' means are further apart than the tolerance says."""
+
+    def real(off: float) -> float:
+        if isinstance(evidence, GroupEvidence):
+            wider = evidence.model_copy(update={"checks": tuple(_wider(check, off) for check in evidence.checks)})
+            return real_epsilon(wider.delta, problem)
+        return real_epsilon(evidence.model_copy(update={"check": _wider(evidence.check, off)}).delta, problem)
+
+    return off_by(real)
+
+
+def _wider(check: GroupCheck, off: float) -> GroupCheck:
+    """The same case with every difference of means larger by this share."""
+    case = check.case
+    if isinstance(case, GroupCase):
+        members, rest = (tuple((mean * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest))
+        return check.model_copy(update={"case": replace(case, members=members, rest=rest)})
+    inside, outside = (
+        tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
+    )
+    return check.model_copy(update={"case": replace(case, members=inside, rest=outside)})
+
+
+def real_epsilon(delta: Callable[[float], float], problem: Problem) -> float:
+    """The least epsilon, from above, at which the problem's delta is enough; infinite where none is."""
+    low, high = 0.0, problem.epsilon
+    while delta(high) > problem.delta:
+        low, high = high, 2 * high
+        if high > 500:
+            return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta(middle) <= problem.delta else (middle, high)
+    return high
+
+
+def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
+    lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
+    lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]
+    lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
+    lines += [
+        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
+    ]
+    fitted = _budget_lines(problem, theta)
+    return (*lines, known_line(problem), *common_assumptions(problem), *fitted)
+
+
+def _budget_lines(problem: Problem, theta: Sequence[Groups]) -> tuple[str, ...]:
+    from attrpriv.assumptions.fit_risk import fit_charge
+
+    return fit_charge(theta, problem.delta).lines
+
+
+def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+    notes = []
+    for k, column in enumerate(problem.columns):
+        if not problem.spacing(column)[1]:
+            notes.append(
+                f"{column}: values of undeclared spacing; digits are masked by noise of at least {lattice.masks[column]:.3g}. "
+                "Declare resolution to change that."
+            )
+        if isinstance(evidence, GroupEvidence) and _own(evidence)[k] <= lattice.masks[column] * SOLVED_UP**2:
+            notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
+        if column in problem.bounds and clips.get(column) is None:
+            notes.append(f"{column}: bounds are not applied, because clipping would change the law that is assumed.")
+    if isinstance(evidence, GroupVectorEvidence) or evidence.form == "equalised":
+        notes.append("tables get different noise, so that answers spread alike; reported is the most that any table gets.")
+    if any(secret.cases is not None for secret in problem.secrets):
+        notes.append("sets of values are hidden point by point.")
+    return tuple(notes)

@@ -1,0 +1,1 @@
+"""Averages that hide a population's mean (docs/theory/hierarchy.md)."""

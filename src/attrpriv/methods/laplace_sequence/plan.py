@@ -1,0 +1,191 @@
+"""Laplace noise, one release after the other: each is planned with everything drawn before.
+
+    loss of everything drawn <= (s + spend (1 - s)) epsilon,     s = the share that was spent before, under this policy
+
+The loss is that of `laplace_sequence.proof`: the number of rows that change times the loss of one row in all counts together,
+plus what noise for the whole range has cost. Laws of earlier statistics are read from the assumption again, because the policy
+may have been tightened; where it does not say them any more, or rows are known to the adversary, a row pays its whole span.
+
+What must never change: nothing is taken from earlier evidence but what was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from attrpriv.cases.lattice import Counted, counted, rows_apart
+from attrpriv.errors import QueryError, UsageError
+from attrpriv.methods.base.accuracy import ModelError, unaffected
+from attrpriv.methods.base.certificate import LEAST_LEFT
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.count_noise.model_error import count_model_error
+from attrpriv.methods.count_noise.plan import count_plan, row_scale
+from attrpriv.methods.laplace_sequence.joint_law import joint_laws
+from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck, rate_of
+from attrpriv.numerics.calibration.direct import least_scale
+from attrpriv.numerics.rounding import COMPUTED_DOWN, SUMMED_DOWN
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.sql import parse_queries
+
+_REFERENCE = "docs/theory/count-sequences.md"
+Proof = Callable[[tuple[LaplaceTerm, ...]], LaplaceEvidence | CountSequenceEvidence]
+# Noise of a smaller scale is 0 in all but one of e^1000000 draws.
+_LEAST_SCALE = 1e-6
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What was drawn before with its laws, the share of this problem's budget that it spent, and that may be spent in all."""
+
+    past: CountHistory
+    laws: Mapping[str, Counted | None]
+    proved: CountSequenceEvidence
+    spent: float
+    most: float
+
+    @classmethod
+    def of(cls, problem: Problem) -> Standing:
+        earlier = problem.earlier
+        if earlier is None:
+            return cls(CountHistory(), {}, CountSequenceEvidence(), 0.0, problem.spend)
+        if not isinstance(earlier, CountSequenceEvidence):
+            raise Refusal("follows counts and averages with Laplace noise only.")
+        past = earlier.after()
+        laws = {draw.identity: _found(problem, draw) for draw in past.draws}
+        proved = CountSequenceEvidence(past=past, checks=_checks(problem, past, laws))
+        spent = proved.spent(problem.epsilon, problem.delta)
+        if not 1 - spent > LEAST_LEFT:
+            raise Refusal(
+                "nothing is left of the budget: what was released so far loses all of epsilon. Recorded answers are told again "
+                "at no cost."
+            )
+        return cls(past, laws, proved, spent, spent + problem.spend * (1 - spent))
+
+    def epsilon(self, problem: Problem) -> float:
+        """What noise for the whole range may lose; the last digits are left to rounding."""
+        return (self.most - self.spent) * problem.epsilon * COMPUTED_DOWN - 1e-14 * problem.epsilon
+
+    def room(self, problem: Problem) -> float | None:
+        """The most that may be lost by bounds that later releases can go on from; None where nothing is kept for them."""
+        spent = self.proved.loss(going_on=True)
+        return None if problem.spend == 1 or spent >= problem.epsilon else spent + problem.spend * (problem.epsilon - spent)
+
+
+def plan_count(problem: Problem) -> Plan:
+    """The least Laplace noise on a tally that the whole sequence allows."""
+    found, standing = counted(problem), Standing.of(problem)
+    unit = _draw(found)
+    laws = {**standing.laws, unit.identity: found}
+    checks = _checks(problem, standing.past.counted(unit), laws)
+    evidence = CountSequenceEvidence(past=standing.past, now=unit, checks=checks)
+    most, room = standing.most * problem.epsilon * SUMMED_DOWN, standing.room(problem)
+
+    def at(scale: float) -> CountSequenceEvidence:
+        return evidence.model_copy(update={"now": unit.model_copy(update={"rate": rate_of(scale)})})
+
+    @cache
+    def keeps(scale: float) -> bool:
+        made = at(scale)
+        wide = most if room is None else made.loss(going_on=True)  # a bound that holds anyway: mostly it is enough
+        if not (scale >= _LEAST_SCALE and (room is None or wide <= room)):
+            return False
+        return (room is not None and wide <= most) or made.loss() <= most
+
+    # Where nothing is known of a row, it pays the width over the scale.
+    left = (standing.most - standing.spent) * problem.epsilon
+    start = max(check.apart for check in checks) * found.tally.width / left
+    scale = max(row_scale(found), _least(keeps, start))
+    return _planned(found, at(scale), scale)
+
+
+def _least(keeps: Callable[[float], bool], start: float) -> float:
+    reason = None
+    try:
+        return least_scale(keeps, start)
+    except UsageError as error:
+        reason = str(error)
+    raise Refusal(reason)
+
+
+def _planned(found: Counted, evidence: CountSequenceEvidence, scale: float) -> Plan:
+    drawn = evidence.after()
+    alone = len(drawn.draws) == 1 and not drawn.free and found.problem.spend == 1
+    note = f"all answers so far together lose {evidence.loss():.4g} of epsilon {found.problem.epsilon:g}."
+    gap = 0.0 if alone else scale
+    return count_plan(found, "laplace", "laplace", scale, evidence, _REFERENCE, exact=alone, gap=gap, notes=(note,))
+
+
+def range_budget(problem: Problem) -> tuple[float, Proof]:
+    """What noise for the whole range may lose, and its proof: it adds up with whatever was drawn before."""
+    if problem.alone:
+        return problem.epsilon, lambda terms: LaplaceEvidence(terms=terms)
+    standing = Standing.of(problem)
+    return standing.epsilon(problem), lambda terms: standing.proved.model_copy(update={"terms": terms})
+
+
+def range_assumes(problem: Problem) -> tuple[str, ...]:
+    """What noise for the whole range rests on, and what was released before it."""
+    lines = ["nothing about the law of the rows: any table looks like any other"]
+    if isinstance(problem.earlier, CountSequenceEvidence) and problem.earlier.after().reads:
+        lines = [
+            "of this release: nothing about the law of the rows",
+            "of the counts before: rows are independent, and given its category a row adds to them by the law that is stated",
+            *(f"{'one of: ' if len(problem.theta) > 1 else ''}{member}" for member in problem.theta),
+        ]
+    return (
+        *lines,
+        f"the number of rows, {problem.n}, is public",
+        "nothing else about this table is released outside the ledger",
+    )
+
+
+def range_model_error(problem: Problem, evidence: object) -> tuple[ModelError, ...]:
+    """The range itself rests on no probability; counts before it may."""
+    if isinstance(evidence, CountSequenceEvidence) and evidence.past.reads:
+        return count_model_error(evidence)
+    return unaffected(problem.epsilon)
+
+
+def _draw(found: Counted) -> CountDraw:
+    """The statistic with noise of scale 1."""
+    tally = found.tally
+    return CountDraw(
+        statistic=found.query.text, identity=tally.identity, histogram=tally.histogram, width=tally.width, rate=rate_of(1.0)
+    )
+
+
+def _checks(problem: Problem, drawn: CountHistory, laws: Mapping[str, Counted | None]) -> tuple[SequenceCheck, ...]:
+    """Every secret under every member of Theta, with the laws of everything drawn."""
+    if not drawn.reads:
+        return ()
+    found = [laws[draw.identity] for draw in drawn.draws]
+    # Who knows one entry of a row knows more of the others than their stated law. So no law is used from the first of a
+    # sequence on: with it, less would be left for another count than the first one says.
+    if problem.known_rows:
+        found = [None] * len(found)
+    joint = joint_laws(problem, found)
+    return tuple(
+        SequenceCheck(
+            secret=secret,
+            theta=k,
+            apart=apart,
+            laws=tuple(None if one is None else one.cases[place].records for one in found),
+            joint=joint[place] if joint else (),
+        )
+        for place, (secret, k, apart) in enumerate(rows_apart(problem))
+    )
+
+
+def _found(problem: Problem, draw: CountDraw) -> Counted | None:
+    """What was drawn, with its laws; None where the assumption does not say them, or counts differently by now."""
+    try:
+        found = counted(problem.model_copy(update={"queries": parse_queries(draw.statistic)}))
+    except (Refusal, QueryError):
+        return None
+    tally = found.tally
+    same = (tally.identity, tally.histogram, tally.width) == (draw.identity, draw.histogram, draw.width)
+    return found if same else None

@@ -1,0 +1,1 @@
+"""The least expected error of any mechanism, by linear programs (docs/theory/optimal.md)."""

@@ -1,0 +1,88 @@
+"""The evidence of the `optimal` mechanism: whole-number weights, and the law of a row that they were made for.
+
+| evidence | what is drawn |
+|---|---|
+| `KernelEvidence` | o with weights[f][o], f the count: sees the statistic alone |
+| `CouplingEvidence` | the monotone coupling of sources[a] and targets[a] at f: reads the table's count a too |
+
+What must never change: the loss is recomputed from these weights, in whole numbers, and these weights are what is drawn from.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from attrpriv.methods.base.evidence import Counted, CountEvidence
+from attrpriv.methods.optimal.population_coupling import population_loss_upper
+from attrpriv.numerics.calibration.coupling import coupling_loss_upper
+from attrpriv.numerics.calibration.kernel import kernel_loss_upper
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+
+Rows = tuple[tuple[int, ...], ...]
+
+
+def _least(records: RecordLaws, pairs: CountPairs) -> int:
+    """The value of F that the first of the weights is for; from another one on they would be drawn for other values."""
+    return pairs.n * records.values[0]
+
+
+def _covers(records: RecordLaws, pairs: CountPairs, told: Counted) -> bool:
+    return told.noise == "kernel" and not told.histogram and (records.values, pairs.n) == (told.steps, told.n)
+
+
+class KernelEvidence(CountEvidence):
+    """A kernel that sees F alone; `corner` covers every law of the rows within the intervals."""
+
+    words: ClassVar[str] = "a count by the optimal mechanism"
+    kind: Literal["kernel"] = "kernel"
+    secret: str
+    records: RecordLaws
+    pairs: CountPairs
+    family: Literal["counts", "corner"]
+    start: int
+    weights: Rows = Field(min_length=1)
+
+    def delta(self, epsilon: float) -> float:
+        """The weights are compared with the laws at every output, so that pure epsilon is all or nothing."""
+        if (self.family == "counts" and not self.records.exact) or self.start != _least(self.records, self.pairs):
+            return 1.0
+        return 0.0 if kernel_loss_upper(self.weights, self.records, self.pairs, self.family) <= epsilon else 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.records, self.pairs, told)
+
+
+class CouplingEvidence(CountEvidence):
+    """A mechanism that reads the table's count, for one law of the rows.
+
+    It hides that count; or with `shares`, and then for all counts of 0..n, the population's share within that range.
+    """
+
+    words: ClassVar[str] = "a count by the optimal mechanism"
+    kind: Literal["coupling"] = "coupling"
+    secret: str
+    records: RecordLaws
+    pairs: CountPairs
+    start: int
+    sources: Rows = Field(min_length=1)
+    targets: Rows = Field(min_length=1)
+    shares: tuple[float, float] | None = None
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0 if self.loss() <= epsilon else 1.0
+
+    def covers_tally(self, told: Counted) -> bool:
+        return _covers(self.records, self.pairs, told)
+
+    def loss(self) -> float:
+        """From above, over every pair; infinite for a population of which only some counts were looked at."""
+        if self.start != _least(self.records, self.pairs):
+            return math.inf
+        if self.shares is None:
+            return coupling_loss_upper(self.sources, self.targets, self.records, self.pairs)
+        if self.pairs != CountPairs.all_of(self.pairs.n):
+            return math.inf
+        return population_loss_upper(self.sources, self.targets, self.records, self.pairs.n, self.shares)

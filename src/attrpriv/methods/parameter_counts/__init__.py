@@ -1,0 +1,1 @@
+"""Counts that hide a parameter of a network (docs/theory/parameter-counts.md)."""

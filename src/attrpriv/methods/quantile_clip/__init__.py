@@ -1,0 +1,1 @@
+"""`transport` by quantiles, pure epsilon (docs/theory/quantile-clip.md)."""

@@ -1,0 +1,1 @@
+"""The secret-free view, and answers from it (docs/theory/view.md)."""

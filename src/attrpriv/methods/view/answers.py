@@ -1,0 +1,82 @@
+"""`subsample`: answers computed from the secret-free view, scaled to a public composition.
+
+The view's law does not depend on the secret, so neither does anything computed from it, however often: epsilon 0, delta 0 for a
+property of the table. What it answers is the statistic *at the public composition w* (declared in the policy, or the middle of
+the ranges), because the table's own composition is what must stay hidden:
+
+    avg(x)  ->  sum over cells of  w_c * (average of x over the kept rows of cell c)
+
+It errs from the same mixture over the whole table by at most sqrt(sum w_c^2 s_c^2 (1/keep_c - 1/high_c)), with s_c the standard
+deviation of x in cell c: known once the view is read, and bounded beforehand by half the width of `bounds`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, Error, gaussian_error, unaffected
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.view.plan import ViewPlan, plan_view, public_shares
+from attrpriv.methods.view.proof import ViewCell
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.query import Query
+
+
+def plan(problem: Problem) -> Plan:
+    """Answer from the view; the view itself is the whole proof."""
+    view = plan_view(problem)
+    lacking = [cell for cell in view.cells if cell.keep < min(2, cell.high)]
+    if lacking:
+        problem_is = "so nothing can stand for it" if not lacking[0].keep else "so its spread cannot be told"
+        kept = f"{lacking[0].keep or 'no'} row of {lacking[0].name} is kept"
+        raise Refusal(f"between: {kept}, {problem_is}. Raise the low end of its range.")
+    shares = public_shares(view, problem.composition)
+    return Plan(
+        mechanism="subsample",
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=0.0,
+        delta=view.certificate.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        guarantee=view.guarantee,
+        certificate=view.certificate,
+        view=view,
+        errors=tuple(_error(problem, view, shares, query) for query in problem.queries),
+        model_error=unaffected(0.0),
+        notes=(*view.notes, composition_note(shares)),
+    )
+
+
+def composition_note(shares: Mapping[str, float]) -> str:
+    """Which composition an answer is scaled to."""
+    mix = ", ".join(f"{name} {share:.4g}" for name, share in shares.items())
+    return f"answers are scaled to the public composition ({mix}), not to the table's own, which stays hidden."
+
+
+def _error(problem: Problem, view: ViewPlan, shares: Mapping[str, float], query: Query) -> Error:
+    """What is known of the error before the view is read: a bound, from the width of the values."""
+    if query.group_by is not None or (query.kind == "avg" and query.where is not None):
+        return UNKNOWN_ERROR
+    if query.kind == "count":
+        width, factor = (0.0 if query.where is None else 1.0), problem.n
+    elif query.column is not None and query.column in problem.bounds:
+        low, high = problem.bounds[query.column]
+        reach = high - low if query.where is None else max(abs(low), abs(high), high - low)
+        width, factor = reach, query.weight(problem.n)
+    else:
+        return UNKNOWN_ERROR
+    # In a cell of N rows the sample variance is at most (width/2)^2 N/(N - 1), and with it the error grows in N.
+    sds = [width / 2 * math.sqrt(cell.high / max(1, cell.high - 1)) for cell in view.cells]
+    return gaussian_error(standard_error(view.cells, shares, sds)).scaled(factor)
+
+
+def standard_error(cells: Sequence[ViewCell], shares: Mapping[str, float], sds: Sequence[float]) -> float:
+    """sqrt(sum w_c^2 s_c^2 (1/keep_c - 1/high_c)): a bound, because a cell's own count is at most its public high end."""
+    return math.sqrt(
+        sum(
+            (shares[cell.name] * sd) ** 2 * max(0.0, 1 / cell.keep - 1 / cell.high) for cell, sd in zip(cells, sds, strict=True)
+        )
+    )

@@ -1,0 +1,222 @@
+"""The secret-free view: keep a fixed, public number of rows of each cell.
+
+What is promised: the law of the kept rows does not depend on the secret (epsilon 0, delta 0), for every i.i.d. law of the rows.
+So any number of queries and any model computed from them reveal nothing about the composition.
+
+    keep_c = the least count that the secret's range allows for cell c
+
+Given the cell counts, the rows of a cell are independent draws from their conditional law, whatever the counts are; `keep_c` of
+them chosen uniformly have the same joint law for every count that is at least `keep_c`, and the cells are independent.
+
+For a property of the *population* the counts are random: P(some count is below what is kept) is the delta, and `keep_c` is the
+largest number for which the sum over cells of P(Bin(n, share_c) < keep_c), at the least share each cell may have, is within it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Literal
+
+from pydantic import Field
+
+from attrpriv.errors import QueryError
+from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.numerics.laws.binomial import binomial_below
+from attrpriv.problem.composition import Cell, crossed_cells, crossed_form
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.secret import Secret
+
+REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."
+
+
+class ViewPlan(FrozenModel):
+    """How many rows of each cell are kept; a function of public facts only."""
+
+    schema_version: Literal[1] = 1
+    secret: Secret
+    n: int
+    cells: tuple[ViewCell, ...] = Field(min_length=1)
+    guarantee: Guarantee
+    certificate: Certificate
+    policy_digest: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the view."""
+        return sum(cell.keep for cell in self.cells)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What an approver must not miss."""
+        return tuple(note for note in self.notes if note.startswith(WARNED))
+
+    def __str__(self) -> str:
+        lines = [f"view of {self.rows} of {self.n} rows; {REAL_RECORDS}"]
+        lines += [f"{cell.name}: keep {cell.keep} of {cell.low} to {cell.high}" for cell in self.cells]
+        return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"warning: {line}" for line in self.warnings)])
+
+
+def plan_view(problem: Problem) -> ViewPlan:
+    """The view that hides the problem's composition; a refusal where it would not."""
+    secret = _secret(problem)
+    cells = _public_cells(problem, secret)
+    if not sum(cell.keep for cell in cells):
+        raise Refusal("between: the range keeps no row of any cell. Narrow it.")
+    if sum(cell.keep for cell in cells) >= problem.n:  # of shares so near to 0 or 1 that delta covers every other table
+        raise Refusal("between: the view would be the whole table, so that nothing is hidden. Widen it.", usage=True)
+    tails = math.fsum(cell.tail for cell in cells)
+    certificate = Certificate(
+        epsilon=0.0,
+        delta=problem.delta if secret.parameter else 0.0,
+        evidence=ViewEvidence(n=problem.n, cells=cells, population=secret.parameter is not None),
+        assumes=_assumes(problem, secret),
+    )
+    certificate.verify()
+    return ViewPlan(
+        secret=secret,
+        n=problem.n,
+        cells=cells,
+        guarantee=Guarantee(kind="proved", statement=_statement(secret, tails), reference="docs/theory/view.md"),
+        certificate=certificate,
+        policy_digest=problem.policy_digest,
+        notes=(REAL_RECORDS, *_empty_cells(cells)),
+    )
+
+
+def _secret(problem: Problem) -> Secret:
+    """The one composition that a view can hide."""
+    if problem.known_rows > 0:
+        raise Refusal("known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.")
+    if problem.individuals is not None:
+        raise Refusal("individuals: single rows of a view are not protected in this version.")
+    compositions = [secret.composition for secret in problem.secrets]
+    means = [secret.text for secret, composition in zip(problem.secrets, compositions, strict=True) if composition is None]
+    if means:
+        raise Refusal(f"a view hides how rows fall into categories, not {means[0]}; protect a distribution over bins instead.")
+    if len(compositions) > 1:
+        several = [composition for composition in compositions if composition is not None]
+        raise Refusal(
+            "several compositions need one distribution(...) with a range for each crossed cell, because ranges of margins do "
+            f"not bound cells: {'; '.join(crossed_cells(several))}. {crossed_form(several)}"
+        )
+    return problem.secrets[0]
+
+
+def _public_cells(problem: Problem, secret: Secret) -> tuple[ViewCell, ...]:
+    reason = None
+    try:
+        cells = secret.cells(problem.n, problem.bins)
+        if secret.parameter is None:
+            return tuple(ViewCell(name=c.name, keep=c.low, low=c.low, high=c.high) for c in cells)
+        return _population_cells(problem, cells, _least_shares(secret, cells))
+    except QueryError as error:
+        reason = str(error)
+    raise Refusal(reason, usage=True)
+
+
+def _least_shares(secret: Secret, cells: Sequence[Cell]) -> dict[str, float]:
+    """The least share of the population that each cell may have, from above by nothing: exact in decimals."""
+    between = secret.between
+    if isinstance(between, Mapping):
+        exact = {name: (Fraction(repr(low)), Fraction(repr(high))) for name, (low, high) in between.items()}
+    else:
+        low, high = (Fraction(repr(end)) for end in between or (0.0, 1.0))
+        exact = {cells[0].name: (low, high), cells[1].name: (1 - high, 1 - low)}
+    lows, highs = sum(low for low, _ in exact.values()), sum(high for _, high in exact.values())
+    if not lows <= 1 <= highs:
+        raise QueryError(
+            f"between: no population has shares in these ranges; their ends add up to {float(lows):g} and {float(highs):g}."
+        )
+    return {name: _down(max(low, 1 - highs + high)) for name, (low, high) in exact.items()}
+
+
+def _down(share: Fraction) -> float:
+    """The float at or below an exact share."""
+    value = float(share)
+    return value if Fraction(value) <= share else math.nextafter(value, -math.inf)
+
+
+def _population_cells(problem: Problem, cells: Sequence[Cell], least: Mapping[str, float]) -> tuple[ViewCell, ...]:
+    if problem.delta == 0:
+        raise Refusal("delta: a property of the population needs delta above 0, for the chance of a count outside.", usage=True)
+    each = problem.delta / len(cells)
+    keeps = {cell.name: _largest_keep(problem.n, least[cell.name], each) for cell in cells}
+    total = sum(keeps.values())
+    return tuple(
+        ViewCell(
+            name=cell.name,
+            keep=keeps[cell.name],
+            low=keeps[cell.name],
+            high=problem.n - total + keeps[cell.name],
+            share=least[cell.name],
+            tail=binomial_below(problem.n, least[cell.name], keeps[cell.name]),
+        )
+        for cell in cells
+    )
+
+
+def _largest_keep(n: int, share: float, allowed: float) -> int:
+    """The largest k with P(Bin(n, share) < k) <= allowed, by bisection on a monotone tail."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if binomial_below(n, share, middle) <= allowed else (low, middle - 1)
+    return low
+
+
+def _statement(secret: Secret, tails: float) -> str:
+    if secret.parameter is None:
+        return (
+            f"The law of the kept rows is the same for every composition in the range ({secret}): any number of queries and "
+            "any model computed from them reveal nothing about it (epsilon 0, delta 0)"
+        )
+    return (
+        f"The law of the kept rows is the same for every population in the range ({secret}), up to probability {tails:.3g}: "
+        "any number of queries and any model computed from them reveal no more about it"
+    )
+
+
+def _assumes(problem: Problem, secret: Secret) -> tuple[str, ...]:
+    population = (
+        ("the law of a row, given its cell, does not depend on the hidden share",) if secret.parameter is not None else ()
+    )
+    return (
+        "rows are independent draws from one law, whatever that law is",
+        "what rows of one cell look like is not hidden, nor what somebody concludes from it in general",
+        "the composition lies in the stated range; a table outside it is an announced failure",
+        *population,
+        "the adversary recognises no row, and no column of the view numbers rows or tells their order (name such identifiers)",
+        "the view is drawn once, and nothing else about this table is released",
+        "means of numeric columns are not hidden, and single persons are not protected",
+        f"the number of rows, {problem.n}, and the names and types of the columns are public",
+    )
+
+
+def _empty_cells(cells: Sequence[ViewCell]) -> tuple[str, ...]:
+    return tuple(
+        f"no row of {cell.name} is kept, because its range allows tables without one." for cell in cells if not cell.keep
+    )
+
+
+def public_shares(plan: ViewPlan, composition: Mapping[str, float]) -> dict[str, float]:
+    """The public composition that answers are scaled to: as the policy declares it, else the middle of each range.
+
+    Cells that the policy leaves out share what is left in proportion to their middles.
+    """
+    middles = {cell.name: (cell.low + cell.high) / 2 for cell in plan.cells}
+    unknown = [name for name in composition if name not in middles]
+    if unknown:
+        raise Refusal(f"composition: the cells are {', '.join(middles)}. Got {unknown[0]!r}.", usage=True)
+    open_cells = {name: middle for name, middle in middles.items() if name not in composition}
+    left = 1 - sum(Fraction(repr(share)) for share in composition.values())
+    if left < 0 or (left > 0 and not sum(open_cells.values())):
+        raise Refusal(f"composition: shares of all cells must add up to 1. Got {float(1 - left):g}.", usage=True)
+    scale = float(left) / (sum(open_cells.values()) or 1.0)
+    return {name: composition[name] if name in composition else middle * scale for name, middle in middles.items()}

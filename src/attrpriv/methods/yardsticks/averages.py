@@ -1,0 +1,194 @@
+"""Two yardsticks: group differential privacy, and the constant answer. Neither looks at the assumption's slopes.
+
+`group_dp`: every row of the column may change at once, so an average kept in its bounds moves by at most their width R, and
+Laplace noise of scale R/eps makes any table look like any other. It needs no assumption about the rows, only `bounds`.
+
+`constant`: the mean that the assumption already states. It reads no row and hides everything; what it gets wrong is what the
+data would have told. `auto` never chooses it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.cases.expected_count import filled
+from attrpriv.methods.base.accuracy import Error, Noise, folded_reach, folded_size, laplace_error, largest_error
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.wording import statement
+from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
+from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+
+_REFERENCE = "docs/theory/yardsticks.md"
+
+
+def plan_group_dp(problem: Problem) -> Plan:
+    """Laplace noise of the width of the bounds; epsilon shared equally by the columns."""
+    lacking = [column for column in problem.columns if column not in problem.bounds]
+    if lacking:
+        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
+    epsilon, proof = range_budget(problem)
+    share = epsilon / max(1, len(problem.columns))
+    terms = tuple(_laplace_term(problem, column, share) for column in problem.columns)
+    columns = tuple(
+        ColumnPlan(
+            column=term.column,
+            noise=Noise(kind="laplace", scale=term.scale),
+            error=laplace_error(term.scale),
+            fill=problem.missing.get(term.column),
+            clip=problem.bounds[term.column],
+            parameters={"sensitivity": term.sensitivity, "granularity": term.granularity, "clipped": True},
+        )
+        for term in terms
+    )
+    return _assemble(
+        problem,
+        "group_dp",
+        columns,
+        Certificate(
+            epsilon=problem.epsilon,
+            delta=problem.delta,
+            evidence=proof(terms),
+            individuals=_rows(problem, terms),
+            assumes=range_assumes(problem),
+        ),
+        notes=tuple(f"{column}: values outside its bounds are clipped." for column in problem.columns),
+    )
+
+
+def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
+    low, high = problem.bounds[column]
+    width = (high - low) * ROUNDED_UP
+    if not math.isfinite(width):
+        raise Refusal(f"bounds of {column} are too wide for a float.")
+    # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
+    spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
+    if not spendable > 0:
+        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+    scale = width / spendable
+    return LaplaceTerm(column=column, sensitivity=width, scale=scale, granularity=granularity(scale))
+
+
+def _rows(problem: Problem, terms: Sequence[LaplaceTerm]) -> LaplaceEvidence | None:
+    """The same noise protects single rows, which move an average by an n-th of its bounds' width."""
+    if problem.individuals is None:
+        return None
+    rows = tuple(term.model_copy(update={"sensitivity": term.sensitivity / problem.n}) for term in terms)
+    return LaplaceEvidence(epsilon=problem.individuals, terms=rows)
+
+
+def plan_constant(problem: Problem) -> Plan:
+    """The assumption's own mean."""
+    theta = tuple(stated for member in problem.theta for stated in _stated(problem, member))
+    columns = []
+    for column in problem.columns:
+        if not theta or any(column not in gaussian.mean for gaussian in theta):
+            raise Refusal(f"needs the mean of {column} in the assumption (with groups: a prior for each category).")
+        centre = theta[0].mean[column]
+        error = _constant_error(problem, theta, column, centre)
+        off = {
+            "bias": max(_bias(gaussian, column, centre) for gaussian in theta),
+            "sd": max(gaussian.sd_range(column)[1] for gaussian in theta) / math.sqrt(problem.n),
+        }
+        columns.append(ColumnPlan(column=column, noise=Noise(kind="none"), error=error, centre=centre, parameters=off))
+    certificate = Certificate(
+        epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
+    )
+    notes = ("a yardstick: auto never chooses it.",) if columns else ()  # the number of rows is public, and auto answers it
+    return _assemble(problem, "constant", tuple(columns), certificate, notes=notes)
+
+
+def _stated(problem: Problem, member: Assumption) -> list[Gaussian]:
+    """What an assumption says of a row of which no category is known: with groups, by the prior of the categories."""
+    if isinstance(member, Gaussian):
+        return [member]
+    if isinstance(member, Hierarchy):
+        found = _of_populations(problem, member)
+        return [] if found is None else [found]
+    known = isinstance(member, Groups) and set(member.prior or {}) == set(member.categories)
+    if not isinstance(member, Groups) or not known or any(column not in member.columns for column in problem.columns):
+        return []
+    return [_of_rows(problem, member, shares) for shares in _shares(problem, member)]
+
+
+def _shares(problem: Problem, member: Groups) -> list[dict[str, float]]:
+    """The middle of the prior's intervals; and those shares within them for which some column has its least or largest mean."""
+    prior = dict(member.prior or {})
+    found = [{name: float((low + high) / 2) for name, (low, high) in prior.items()}]
+    if all(low == high for low, high in prior.values()):
+        return found
+    names = list(prior)
+    for column in problem.columns:
+        order = sorted(range(len(names)), key=lambda k: member.mean_of(names[k], column))
+        laws = (filled([prior[name] for name in names], places) for places in (order, order[::-1]))
+        found += [dict(zip(names, law, strict=True)) for law in laws]
+    return found
+
+
+def _of_rows(problem: Problem, member: Groups, shares: Mapping[str, float]) -> Gaussian:
+    """A row of any category, where these are their shares."""
+    mean, sd = {}, {}
+    for column in problem.columns:
+        mean[column] = sum(share * member.mean_of(name, column) for name, share in shares.items())
+        spread = {name: member.sd_range(name, column)[1] ** 2 for name in shares}
+        between = {name: (member.mean_of(name, column) - mean[column]) ** 2 for name in shares}
+        sd[column] = math.sqrt(sum(share * (spread[name] + between[name]) for name, share in shares.items()))
+    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(problem.columns, 2)}
+    return Gaussian(mean=mean, sd=sd, correlation=pairs, tolerance={"mean": member.tolerance.mean, "correlation": 0})
+
+
+def _of_populations(problem: Problem, member: Hierarchy) -> Gaussian | None:
+    """Rows that are averaged to the variance that averages have over all populations."""
+    names = [column for column in problem.columns if column in member.mean]
+    if not names:
+        return None
+    sd = {c: math.hypot(member.between_sd[c] * math.sqrt(problem.n), member.within_sd[c]) for c in names}
+    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(names, 2)}
+    return Gaussian(mean={c: member.mean[c] for c in names}, sd=sd, correlation=pairs, tolerance=0)
+
+
+def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:
+    """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
+    return largest_error(
+        [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
+    )
+
+
+def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
+    return abs(gaussian.mean[column] - centre) + gaussian.tolerance.mean * gaussian.sd_range(column)[1]
+
+
+def _folded(bias: float, sd: float, n: int) -> Error:
+    """Moments of |N(bias, sd^2/n)|."""
+    spread = sd / math.sqrt(n)
+    size, reach = folded_size(bias, spread), folded_reach(bias, spread, 0.95)
+    return Error(rmse=math.hypot(bias, spread), mean_absolute=size, alpha95=reach)
+
+
+def _assemble(
+    problem: Problem, mechanism: str, columns: tuple[ColumnPlan, ...], certificate: Certificate, notes: tuple[str, ...]
+) -> Plan:
+    certificate.verify()
+    return Plan(
+        mechanism=mechanism,
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=columns,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        model_error=range_model_error(problem, certificate.evidence),
+        notes=notes,
+    )

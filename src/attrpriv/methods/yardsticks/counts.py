@@ -1,0 +1,175 @@
+"""The yardsticks for counts: group differential privacy, and the constant answer.
+
+`group_dp`: every row may change at once, so a count moves by at most n, and whole-number Laplace noise of scale n/epsilon (a
+histogram: 2 n) makes any table look like any other. `constant`: the count that the assumption and its prior expect.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.counts import Counts
+from attrpriv.cases.chain_layout import chain_of, chain_tally
+from attrpriv.cases.expected_count import ExpectedCount, expected_count, filled
+from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
+from attrpriv.cases.tally_layout import layout
+from attrpriv.errors import QueryError
+from attrpriv.methods.base.accuracy import Error, largest_error
+from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.tally import Tally, TallyCell
+from attrpriv.methods.base.wording import statement
+from attrpriv.methods.count_noise.plan import additive_error
+from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.records import Interval01, RecordLaws
+from attrpriv.numerics.rounding import AIMED_UP
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Refusal
+from attrpriv.queries.query import Query
+
+_REFERENCE = "docs/theory/yardsticks.md"
+# The smallest float: a whole number's noise has no grid to pay for, and a term wants a positive one.
+_NO_GRID = 5e-324
+
+
+def is_tally(problem: Problem) -> bool:
+    """Whether the problem is about counts: by its assumption, or because it asks for a count with a filter."""
+    if problem.theta:
+        return all(isinstance(member, Counts | Chain) for member in problem.theta)
+    asked = [query for query in problem.queries if not query.whole_table]
+    return bool(asked) and all(query.kind == "count" and query.group_by is None for query in asked)
+
+
+def plan_group_dp(problem: Problem) -> Plan:
+    """Laplace noise for all rows at once; no assumption is used."""
+    query = one_query(problem)
+    tally = _tally(problem, query)
+    width = float(problem.n * tally.width)
+    epsilon, proof = range_budget(problem)
+    scale = width / epsilon * AIMED_UP
+    if problem.individuals is not None:
+        scale = max(scale, tally.width / problem.individuals * AIMED_UP)
+    term = LaplaceTerm(column=query.text, sensitivity=width, scale=scale, granularity=_NO_GRID)
+    rows = None
+    if problem.individuals is not None:
+        single = term.model_copy(update={"sensitivity": float(tally.width)})
+        rows = LaplaceEvidence(epsilon=problem.individuals, terms=(single,))
+    certificate = Certificate(
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        evidence=proof((term,)),
+        individuals=rows,
+        assumes=range_assumes(problem),
+    )
+    noisy = tally.model_copy(update={"noise": "laplace", "scale": scale, "parameters": {"sensitivity": width}})
+    return _plan(problem, "group_dp", noisy, certificate, tuple(additive_error(problem, noisy, q) for q in problem.queries))
+
+
+def _tally(problem: Problem, query: Query) -> Tally:
+    """The tally of the assumption, or a bare count with a filter where there is none."""
+    if not problem.theta:
+        where = query.where or ""
+        return Tally(cells=(TallyCell(name=where, where=where, value=1),), complete=False, categories=(), fill=problem.missing)
+    first = problem.theta[0]
+    if isinstance(first, Chain):
+        return chain_tally(problem, chain_of(problem)[0], query)
+    reason = None
+    try:
+        if isinstance(first, Counts):
+            return layout(problem, first, query).tally
+    except QueryError as error:
+        reason = str(error)
+    raise Refusal(reason or "needs a counts assumption.", usage=reason is not None)
+
+
+def plan_constant(problem: Problem) -> Plan:
+    """The count that the assumption expects under its prior."""
+    found = counted(problem)
+    if found.tally.histogram:
+        raise Refusal("is for one number.")
+    laws = [law for k, counts in enumerate(found.theta) for law in _laws(found, counts, k)]
+    return constant_plan(
+        problem, found.tally, laws, notes=[f"its error is that over the tables of the prior{worst_law(found)}."]
+    )
+
+
+def constant_plan(problem: Problem, whole: Tally, laws: Sequence[ExpectedCount], notes: Sequence[str] = ()) -> Plan:
+    """The middle of what the count is expected to be under the laws of Theta; its error is that of the worst of them."""
+    means = [law.mean for law in laws]
+    centre = round((min(means) + max(means)) / 2)
+    off = {"bias": max(abs(mean - centre) for mean in means), "sd": max(law.sd for law in laws)}
+    tally = whole.model_copy(update={"centre": centre, "parameters": off})
+    certificate = Certificate(
+        epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
+    )
+    error = largest_error([law.error(centre) for law in laws])
+    exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    errors = tuple(exact if q.whole_table else error.scaled(tally.unit_of(q, problem.n)) for q in problem.queries)
+    kind = () if all(query.whole_table for query in problem.queries) else ("a yardstick: auto never chooses it.",)
+    return _plan(problem, "constant", tally, certificate, errors, notes=(*kind, *notes))
+
+
+def _laws(found: Counted, counts: Counts, index: int) -> list[ExpectedCount]:
+    """The laws of the count at the corners of the box: of the rows, and of the prior share."""
+    shares = counts.shares()
+    case = next(case for case in found.cases if case.theta == index)
+    members = [one.name for one in found.tally.categories if one.member]
+    if case.population or any(name not in shares for name in counts.categories):
+        raise Refusal("needs a prior for the share of each category, and a secret of this table.")
+    ends = dict.fromkeys(min(1.0, math.fsum(shares[name][end] for name in members)) for end in (0, 1))
+    records = case.records
+    sides = [corner_laws(records.values, side) for side in (records.member, records.rest)]
+    return [
+        expected_count(RecordLaws(records.values, one, other), _prior(found, case, share))
+        for share in ends
+        for one, other in itertools.product(*sides)
+    ]
+
+
+def _prior(found: Counted, case: CountCase, share: float) -> CountPrior:
+    """Of several secrets none is looked at by itself: tables are those of the prior, whatever their ranges."""
+    n, alone = case.pairs.n, len(found.problem.secrets) == 1 and 0 < share < 1
+    low, high = (case.pairs.low, case.pairs.high) if alone else (0, n)
+    return CountPrior(n, low, high, share=share)
+
+
+def corner_laws(values: Sequence[int], law: Sequence[Interval01]) -> list[tuple[Interval01, ...]]:
+    """The laws within the intervals with the least and the largest mean, and with the least and the largest square.
+
+    >>> corner_laws((0, 1), ((0.5, 0.7), (0.3, 0.5)))
+    [((0.7, 0.7), (0.3, 0.3)), ((0.5, 0.5), (0.5, 0.5))]
+    """
+    orders = [sorted(range(len(values)), key=key) for key in (lambda k: values[k], lambda k: values[k] ** 2)]
+    found = [filled(law, order) for order in orders for order in (order, order[::-1])]
+    return list(dict.fromkeys(tuple((p, p) for p in one) for one in found))
+
+
+def _plan(
+    problem: Problem,
+    mechanism: str,
+    tally: Tally,
+    certificate: Certificate,
+    errors: tuple[Error, ...],
+    notes: tuple[str, ...] = (),
+) -> Plan:
+    certificate.verify()
+    return Plan(
+        mechanism=mechanism,
+        queries=problem.queries,
+        n=problem.n,
+        epsilon=problem.epsilon,
+        delta=problem.delta,
+        policy_digest=problem.policy_digest,
+        columns=(),
+        tally=tally,
+        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
+        certificate=certificate,
+        errors=errors,
+        model_error=range_model_error(problem, certificate.evidence),
+        notes=notes,
+    )

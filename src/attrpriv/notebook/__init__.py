@@ -1,0 +1,1 @@
+"""Values as HTML and as data frames, for notebooks."""

@@ -1,0 +1,130 @@
+"""Policies, plans, releases and ledgers as HTML, for notebooks.
+
+What must never change: nothing is shown that the text output does not show; every name and sentence is escaped, so that a
+column called `<script>` is a name; nothing is loaded from anywhere. Colours are the page's own, so light and dark themes work.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from attrpriv.formatting import number, printable, some
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.plan import Plan
+    from attrpriv.policy.models import Policy
+    from attrpriv.queries.query import Query
+    from attrpriv.session.ledger_record import LedgerRecord
+    from attrpriv.session.release import Release
+
+_LINE = "1px solid rgba(128, 128, 128, 0.4)"
+_CELL = f"padding: 0.25em 0.8em 0.25em 0; border-bottom: {_LINE}; background: none; color: inherit; vertical-align: top"
+# Notebooks typeset what stands between dollar signs; in a name it is part of the name.
+_OPEN = '<div class="attrpriv tex2jax_ignore mathjax_ignore" style="font-family: inherit; color: inherit; max-width: 60em">'
+
+
+def policy_facts(policy: Policy) -> dict[str, str]:
+    """What is hidden, from whom and at what budget. Places of the data and the ledger are left out."""
+    facts = {
+        "hides": "; ".join(map(str, policy.protect)),
+        "budget": f"epsilon {policy.epsilon:g}, delta {policy.delta:g}",
+        "single rows": "" if policy.individuals == "none" else f"differential privacy, epsilon {policy.individuals.epsilon:g}",
+        "from": "; or ".join(map(str, policy.assume)) or "everyone: nothing is assumed",
+        "rows": "" if policy.rows is None else f"{policy.rows:,}",
+        "known rows": "" if policy.known_rows == 0 else f"a share of {policy.known_rows:g}",
+        "ranges": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.ranges.items()]),
+        "bounds": some([f"{name} {low:g} to {high:g}" for name, (low, high) in policy.bounds.items()]),
+        "resolution": some([f"{name} {step:g}" for name, step in policy.resolution.items()]),
+        "missing": some([f"{name} {value:g}" for name, value in policy.missing.items()]),
+        "identifiers": some(list(policy.identifiers)),
+        "releases": some(list(policy.release)),
+        "digest": policy.digest,
+    }
+    return {name: printable(value) for name, value in facts.items() if value}
+
+
+def policy_html(policy: Policy) -> str:
+    """The same as a table."""
+    return _page("Policy", [_table("ll", (), list(policy_facts(policy).items()))])
+
+
+def plan_html(plan: Plan) -> str:
+    """Noise, expected errors and what is promised."""
+    return parts_plan_html((plan,), ())
+
+
+def parts_plan_html(plans: Sequence[Plan], lines: Sequence[str]) -> str:
+    """The same of plans that are carried out one after the other, with lines on what is computed from their answers."""
+    plan = plans[-1]
+    head = f"Plan: {plan.mechanism}, epsilon {plan.epsilon:g}, delta {plan.delta:g}, n = {plan.n:,}"
+    parts = [part for one in plans for part in (_plan_table(one), _promise(one))]
+    return _page(head, [*parts, _lines(lines), "<div>Nothing has been read or released.</div>"])
+
+
+def _plan_table(plan: Plan) -> str:
+    rows = [_planned(plan, query) for query in plan.queries]
+    return _table("lrrr", ("query", "noise", "expected error", "within 95% of the time"), rows)
+
+
+def _planned(plan: Plan, query: Query) -> tuple[str, ...]:
+    noise, error = plan.noise_of(query), plan.error_of(query)
+    kind = noise.kind if noise.kind in ("none", "kernel") else f"{noise.kind} {number(noise.scale)}"
+    if error.rmse is None or error.alpha95 is None:
+        return query.text, kind, "known once read", "known once read"
+    return query.text, kind, number(error.rmse), f"±{number(error.alpha95)}"
+
+
+def release_html(release: Release) -> str:
+    """The answers, what they hide and where they are recorded."""
+    rows = [*release.rows(), *release.guess_rows()]
+    table = _table("lrrl", ("released", "value", f"95% interval for {release.interval_for}", "mechanism"), rows)
+    return _page("Release", [table, _promise(release.plan), _lines(release.whereabouts)])
+
+
+def ledger_html(record: LedgerRecord) -> str:
+    """What was released, as it was recorded."""
+    if not record.entries:
+        return _page("Ledger", ["<div>nothing has been released.</div>"])
+    table = _table("llrl", ("entry", "what", "value", "time"), record.rows())
+    return _page("Ledger", [table, _lines((*record.budget, f"head digest {record.head}"))])
+
+
+def _promise(plan: Plan) -> str:
+    said = f"<div><b>{_safe(plan.guarantee.kind)}</b> {_safe(plan.guarantee.statement)}.</div>"
+    warnings = "".join(f"<div><b>warning</b> {_safe(line)}</div>" for line in plan.warnings)
+    return said + _listed((*plan.certificate.assumes, *plan.remarks)) + warnings
+
+
+def _page(title: str, parts: Sequence[str]) -> str:
+    heading = f'<div style="font-weight: bold; margin: 0.3em 0">{_safe(title)}</div>'
+    return "\n".join([_OPEN, heading, *(part for part in parts if part), "</div>"])
+
+
+def _table(sides: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose columns go to these sides, l or r."""
+    lines = ['<table style="border-collapse: collapse; background: none; margin: 0.3em 0">']
+    if header:
+        lines.append(f"<thead>{_row('th', sides, header)}</thead>")
+    lines += ["<tbody>", *(_row("td", sides, row) for row in rows), "</tbody></table>"]
+    return "\n".join(lines)
+
+
+def _row(tag: str, sides: str, cells: Sequence[str]) -> str:
+    style = {"l": f"{_CELL}; text-align: left", "r": f"{_CELL}; text-align: right"}
+    made = (f'<{tag} style="{style[side]}">{_safe(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True))
+    return f'<tr style="background: none">{"".join(made)}</tr>'
+
+
+def _listed(lines: Iterable[str]) -> str:
+    items = "".join(f"<li>{_safe(line)}</li>" for line in lines)
+    return f'<ul style="margin: 0.3em 0">{items}</ul>' if items else ""
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f'<div style="overflow-wrap: anywhere">{_safe(line)}</div>' for line in lines)
+
+
+def _safe(text: str) -> str:
+    return html.escape(printable(text), quote=True)

@@ -1,0 +1,154 @@
+"""Calibration for set-valued secrets: the least Gaussian noise that hides which of several sets g lies in.
+
+    W = rho g + sqrt(v) N,   v = 1 - rho^2 + sigma^2        (g standardised, units V_jj/n)
+
+Only lam = |rho|/sqrt(v) matters, and H grows with it. So there is one number lam*(cases, eps, delta), the largest lam at which
+every ordered pair of cases has H <= delta, and
+
+    v needed = rho^2 / lam*^2,      sigma^2 = max(0, rho^2 / lam*^2 - (1 - rho^2)),
+    no noise is needed  iff  |rho| <= lam*/sqrt(1 + lam*^2).
+
+For cases of a g with standard deviation tau, lam* acts like mu* for a pair of values at the distance tau mu*/lam*: a vector
+query with slopes Gamma and covariance S given g is private iff tau^2 Gamma' S^-1 Gamma <= lam*^2 (project on S^-1 Gamma).
+What must never change: the lam returned was itself shown to have H <= delta, rounded up, for all pairs both ways.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from attrpriv.errors import UsageError
+from attrpriv.numerics.divergences.set_valued import lam_of, mixture_hockey_stick
+from attrpriv.numerics.laws.intervals import IntervalUnion, require_disjoint
+from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
+
+# lam* is found to this relative accuracy, on the private side.
+_ACCURACY = 1e-10
+_LEAST, _MOST = 1e-60, 1e9
+# Below this the mass that integration leaves out would count.
+_LEAST_DELTA = 1e-27
+
+
+@dataclass(frozen=True)
+class SetValuedNoise:
+    """The least noise variance in units of V_jj/n, with its evidence: at it, the worst ordered pair has H <= `upper` <= delta.
+
+    `total` is v = 1 - rho^2 + variance, `lam` the lam* that was found.
+    """
+
+    variance: float
+    total: float
+    lam: float
+    pair: tuple[int, int]
+    upper: float
+
+    @property
+    def no_noise(self) -> bool:
+        """Whether the average may be released as it is."""
+        return self.variance == 0.0
+
+
+def set_valued_variance(cases: Sequence[IntervalUnion], rho: float, epsilon: float, delta: float) -> SetValuedNoise:
+    """The least sigma^2 that hides which of the standardised `cases` holds g, at correlation `rho`.
+
+    >>> from attrpriv.numerics.laws import parse_cases
+    >>> noise = set_valued_variance(parse_cases(["< 0", ">= 0"]), 0.5, 1.0, 1e-5)
+    >>> round(noise.total / 0.5**2, 2), noise.no_noise
+    (36.22, False)
+    """
+    require_disjoint(cases)
+    lam_of(rho, 0.0)  # validates rho
+    lam, pair = set_valued_lam(tuple(cases), epsilon, delta)
+    rest = (1 - rho) * (1 + rho)
+    variance = max(0.0, (rho / lam) ** 2 - rest)
+    while lam_of(rho, variance) > lam:  # rounding only: a step or two
+        variance = max(variance * ROUNDED_UP, math.nextafter(variance, math.inf), (rho / lam) ** 2 * (1 + 4e-15) - rest)
+    upper, pair = set_valued_upper(cases, lam_of(rho, variance), epsilon)
+    return SetValuedNoise(variance, rest + variance, lam, pair, upper)
+
+
+def set_valued_lam(cases: tuple[IntervalUnion, ...], epsilon: float, delta: float) -> tuple[float, tuple[int, int]]:
+    """lam*, from below, and the ordered pair that sets it.
+
+    >>> from attrpriv.numerics.laws import parse_cases
+    >>> round(set_valued_lam(parse_cases(["< 0", ">= 0"]), 1.0, 1e-5)[0], 6)
+    0.166158
+    """
+    require_budget(epsilon, delta)
+    if len(cases) < 2:
+        raise UsageError(f"cases: needs at least two sets. Got {len(cases)}.")
+    lam, worst = _MOST, (0, 1)
+    for i, j in itertools.permutations(range(len(cases)), 2):
+        # A pair that is private at the lam of those before it needs no search of its own.
+        if lam < _MOST and mixture_hockey_stick(cases[i], cases[j], lam, epsilon).upper <= delta:
+            continue
+        lam, worst = largest_lam(_upper_of(cases[i], cases[j], epsilon), delta, lam), (i, j)
+    return lam, worst
+
+
+def _upper_of(a: IntervalUnion, b: IntervalUnion, epsilon: float) -> Callable[[float], float]:
+    return lambda lam: mixture_hockey_stick(a, b, lam, epsilon).upper
+
+
+def set_valued_upper(
+    cases: Sequence[IntervalUnion], lam: float, epsilon: float, target: float | None = None
+) -> tuple[float, tuple[int, int]]:
+    """The largest H over all ordered pairs of standardised cases, rounded up, and its pair.
+
+    With a `target`, stops at the first pair above it.
+    """
+    worst, pair = 0.0, (0, 1)
+    for i, j in itertools.permutations(range(len(cases)), 2):
+        upper = mixture_hockey_stick(cases[i], cases[j], lam, epsilon).upper
+        if upper > worst:
+            worst, pair = upper, (i, j)
+        if target is not None and worst > target:
+            break
+    return worst, pair
+
+
+def largest_lam(upper: Callable[[float], float], delta: float, most: float = _MOST, accuracy: float = _ACCURACY) -> float:
+    """The largest lam found below `most` with upper(lam) <= delta, for an increasing `upper`.
+
+    Halving from 1, then interpolation between a private and a non-private lam: log upper is nearly linear in 1/lam^2.
+    """
+    low, high = min(1.0, most), most
+    at_low, at_high = upper(low), math.inf
+    while at_low > delta:
+        high, at_high, low = low, at_low, low / 2
+        if low < _LEAST:
+            raise UsageError(f"calibration: no lam above {_LEAST:g} is private; epsilon and delta are out of reach.")
+        at_low = upper(low)
+    for step in range(200):
+        if high <= low * (1 + accuracy):
+            break
+        middle = _between(low, at_low, high, at_high, delta, step, accuracy)
+        at_middle = upper(middle)
+        if at_middle <= delta:
+            low, at_low = middle, at_middle
+        else:
+            high, at_high = middle, at_middle
+    return low
+
+
+def _between(low: float, at_low: float, high: float, at_high: float, delta: float, step: int, accuracy: float) -> float:
+    """A point strictly inside (low, high): interpolated, or in every fourth step the middle."""
+    share = 0.5
+    a, b = (high / low) ** 2, 1.0  # 1/lam^2 in units of 1/high^2
+    if step % 4 != 3 and 0 < at_low < delta < at_high < math.inf:
+        share = math.log(delta / at_low) / math.log(at_high / at_low)
+        # Alternately a hair beyond the interpolated point on either side, so that both ends close in.
+        nudge = 0.5 * accuracy / (a - b) + 1e-3 * min(share, 1 - share)
+        share += nudge if step % 2 else -nudge
+    point = high / math.sqrt(a + min(max(share, 1e-9), SOLVED_DOWN) * (b - a))
+    return point if low < point < high else low + (high - low) / 2
+
+
+def require_budget(epsilon: float, delta: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon >= 0):
+        raise UsageError(f"epsilon: must be finite and at least 0. Got {epsilon}.")
+    if not _LEAST_DELTA <= delta < 1:
+        raise UsageError(f"delta: must be at least {_LEAST_DELTA:g} and below 1. Got {delta}.")

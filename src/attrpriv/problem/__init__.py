@@ -1,0 +1,1 @@
+"""What must look alike: secrets, pairs and the problem. No data, no noise."""

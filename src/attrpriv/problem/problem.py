@@ -1,0 +1,211 @@
+"""The problem a mechanism solves: secrets, pairs, assumption, queries, budget, n. It contains no data.
+
+What must never change: a problem is a function of public inputs only (policy, query, schema, number of rows, what was released
+before). A plan is a function of the problem, so nothing in a plan depends on the table's values.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
+
+from attrpriv.errors import PolicyError, QueryError
+from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
+from attrpriv.frozen.requirements import shown
+from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.hidden import nothing_hidden
+from attrpriv.problem.public_groups import Categories
+from attrpriv.problem.secret import Secret
+from attrpriv.queries.conditions import parse_condition
+from attrpriv.queries.intervals import NON_LINEAR
+from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
+
+# Above 100 a promise says nothing: e^100 is beyond any prior.
+Epsilon = Annotated[Finite, Field(gt=0, le=100)]
+Delta = Annotated[Finite, Field(ge=0, lt=1)]
+Share = Annotated[Finite, Field(ge=0, le=1)]
+
+
+def _increasing(edges: tuple[float, ...]) -> tuple[float, ...]:
+    if len(edges) < 2 or any(a >= b for a, b in itertools.pairwise(edges)):
+        raise ValueError(f"must be two or more edges, each above the one before. Got {list(edges)}.")
+    return edges
+
+
+Edges = Annotated[tuple[Finite, ...], AfterValidator(_increasing)]
+
+
+def _canonical_conditions(value: object) -> object:
+    """Subsets under the text that queries have too."""
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[object, object] = {}
+    for key, size in value.items():
+        if not isinstance(key, str):
+            raise ValueError(f"must name subsets by their condition, such as ward = 'b'. Got {shown(key)}.")
+        problem = None
+        try:
+            text = str(parse_condition(key))
+        except QueryError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(f"{key}: must be a condition, such as ward = 'b'. {problem}")
+        if text in found:
+            raise ValueError(f"must name each subset once. Got {text} twice.")
+        found[text] = size
+    return found
+
+
+Sizes = Annotated[FrozenMap[Annotated[int, Field(strict=True, ge=1)]], BeforeValidator(_canonical_conditions)]
+
+
+def _canonical_statistics(value: object) -> object:
+    """Statistics under the text that queries have too."""
+    if not isinstance(value, Mapping):
+        return value
+    found: dict[object, object] = {}
+    for key, ends in value.items():
+        asked: tuple[Query, ...] = ()
+        with suppress(QueryError):
+            asked = parse_queries(key)
+        if len(asked) != 1 or asked[0].kind not in NON_LINEAR or not asked[0].plain:
+            raise ValueError(f"{key}: must be a variance, covariance, regression or quantile of all rows: regr_slope(y, x).")
+        if asked[0].text in found:
+            raise ValueError(f"must name each statistic once. Got {asked[0].text} twice.")
+        found[asked[0].text] = ends
+    return found
+
+
+Ranges = Annotated[FrozenMap[Range], BeforeValidator(_canonical_statistics)]
+
+
+_FILTER = " filter (where "
+
+
+def _named(key: str) -> Query | None:
+    """The average that has this name, of a combination of columns or over a subset; None where it is no such name."""
+    cuts = [found.start() for found in re.finditer(re.escape(_FILTER), key)]
+    texts = [f"avg({key})", *(f"avg({key[:cut]}){key[cut:]}" for cut in cuts)]
+    asked: list[Query] = []
+    for text in texts:
+        with suppress(QueryError):
+            asked += parse_queries(text)
+    found = {query for query in asked if query.key == key and (query.of or query.where is not None)}
+    return found.pop() if len(found) == 1 else None
+
+
+class Problem(FrozenModel):
+    """Everything a mechanism may look at."""
+
+    schema_version: Literal[1] = 1
+    queries: tuple[Query, ...] = Field(min_length=1)
+    secrets: tuple[Secret, ...] = Field(min_length=1)
+    epsilon: Epsilon
+    delta: Delta = 0.0
+    n: Annotated[int, Field(strict=True, ge=2)]
+    theta: tuple[SerializeAsAny[Annotated[Assumption, BeforeValidator(Assumption.of_kind)]], ...] = ()
+    calibration: Literal["analytic", "classical"] = "analytic"
+    bounds: FrozenMap[Range] = Field(default_factory=dict)
+    resolution: FrozenMap[Positive] = Field(default_factory=dict)
+    missing: FrozenMap[Finite] = Field(default_factory=dict)
+    bins: FrozenMap[Edges] = Field(default_factory=dict)
+    categories: FrozenMap[Categories] = Field(default_factory=dict)
+    sizes: Sizes = Field(default_factory=dict)
+    ranges: Ranges = Field(default_factory=dict)
+    composition: FrozenMap[Share] = Field(default_factory=dict)
+    known_rows: Annotated[Share, Field(lt=1)] = 0.0
+    types: FrozenMap[str] = Field(default_factory=dict)
+    individuals: Positive | None = Field(default=None, description="epsilon of row-level differential privacy on top")
+    accept_fit_risk: bool = False
+    policy_digest: str = ""
+    spend: Annotated[Finite, Field(gt=0, le=1)] = Field(default=1.0, description="share of what is left that may be used")
+    earlier: SerializeAsAny[FrozenModel] | None = Field(
+        default=None, exclude=True, description="evidence of what was released before: a proof for all of it together"
+    )
+
+    @model_validator(mode="after")
+    def _hides_something(self) -> Problem:
+        reason = nothing_hidden(self)
+        if reason is not None:
+            raise PolicyError(reason)
+        return self
+
+    @property
+    def public(self) -> bool:
+        """Whether only the number of rows is asked for, which everybody knows."""
+        return all(query.whole_table for query in self.queries)
+
+    @property
+    def alone(self) -> bool:
+        """Whether this is the only release there may be: nothing before it, and nothing kept for after it."""
+        return self.earlier is None and self.spend == 1
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the queries average, distinct and in order: columns, and linear combinations by their text."""
+        return tuple(dict.fromkeys(query.key for query in self.queries if query.key is not None))
+
+    @property
+    def combined(self) -> bool:
+        """Whether an average of a linear combination is asked for."""
+        return any(not query.simple for query in self.queries)
+
+    @property
+    def wheres(self) -> tuple[str | None, ...]:
+        """Which rows each of `columns` is over; None: all."""
+        found = {query.key: query.where for query in self.queries}
+        return tuple(found[key] for key in self.columns)
+
+    @property
+    def forms(self) -> tuple[dict[str, float], ...]:
+        """The coefficients of each of `columns`; of a column as it is, itself once."""
+        found = {query.key: query.linear for query in self.queries if query.key is not None}
+        named = [(key, found[key]) for key in self.columns]
+        return tuple({} if form is None else {c: float(weight) for c, weight in form.coefficients.items()} for _, form in named)
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns of the table that `columns` are made of."""
+        if not self.combined and not any(self.wheres):
+            return self.columns
+        return tuple(dict.fromkeys(column for form in self.forms for column in form))
+
+    def average(self, key: str) -> Query:
+        """The query behind one of `columns`, also of an earlier release: a column that the assumption names, else a form."""
+        asked = next((query for query in self.queries if query.key == key), None)
+        if asked is not None:
+            return Query("avg", asked.column, asked.where, of=asked.of)
+        column = any(key in getattr(member, "columns", ()) for member in self.theta)
+        named = _named(key)
+        if column and named is not None:
+            raise QueryError(f"{key}: was released before, and may be a column or a combination of columns. Rename the column.")
+        if not column and named is None:
+            raise QueryError(f"{key}: was released before, and is neither an assumed column nor a combination of some.")
+        return Query("avg", key) if named is None else named
+
+    def spacing(self, column: str) -> tuple[float | None, bool]:
+        """The spacing of the column's values, if anything is known of it, and whether the policy declared it.
+
+        Whole numbers and booleans have at least 1 from the schema, whatever was declared.
+        """
+        whole = 1.0 if self.types.get(column) in ("integer", "boolean") else None
+        declared = self.resolution.get(column)
+        if declared is None:
+            return whole, False
+        return max(declared, whole or 0.0), True
+
+    def __str__(self) -> str:
+        lines = [f"release {', '.join(q.text for q in self.queries)} of n = {self.n} rows"]
+        lines += [f"hide    {secret}" for secret in self.secrets]
+        lines += [f"budget  epsilon {self.epsilon:g}, delta {self.delta:g}"]
+        lines += [f"assume  {theta}" for theta in self.theta] or ["assume  nothing"]
+        return "\n".join(lines)
+
+
+__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Ranges", "Share", "Sizes"]

@@ -1,0 +1,1 @@
+"""From a question to a recorded answer: plan, read, draw, record, show."""

@@ -1,0 +1,83 @@
+"""Everything the ledger of one table holds, as a value: what `Session.ledger` returns.
+
+What must never change: it is what was recorded and checked at one moment, and it cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from attrpriv.accounting.hash_chain import Entry
+from attrpriv.formatting import answer, printable
+from attrpriv.session.record import budget, document
+
+_WITHOUT_ANSWER = {
+    "view": ("the view was drawn", ""),
+    "failure": ("a release that failed", "nothing"),
+}
+
+
+@dataclass(frozen=True)
+class LedgerRecord:
+    """The entries, each checked, in order."""
+
+    entries: tuple[Entry, ...]
+
+    @property
+    def head(self) -> str | None:
+        """The digest of the last entry, to keep: with it, nobody can cut off the ledger's end unnoticed."""
+        return self.entries[-1].digest if self.entries else None
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Entry, what, value and time of everything recorded, as people read it."""
+        found = []
+        for entry in self.entries:
+            if entry.kind in _WITHOUT_ANSWER:
+                found.append((str(entry.number), *_WITHOUT_ANSWER[entry.kind], entry.time))
+            if entry.number > 1 and isinstance(entry.account, dict) and "stated" in entry.account:
+                found.append((str(entry.number), "under a tightened policy:", "", entry.time))
+            found += [(str(entry.number), name, value, entry.time) for name, value in _answers(entry)]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The complete public record, as `attrpriv ledger --json` prints it."""
+        return document(self.entries)
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook.html import ledger_html
+
+        return ledger_html(self)
+
+    def __str__(self) -> str:
+        if not self.entries:
+            return "nothing has been released."
+        rows = [printable("  ".join(filter(None, row))) for row in self.rows()]
+        return "\n".join([*rows, *self.budget, f"head digest {self.head}"])
+
+    @property
+    def budget(self) -> tuple[str, ...]:
+        """What all releases share and how much of it is left, in a line; none where there is nothing to share."""
+        told = budget(self.entries)
+        if told is None:
+            return ()
+        shared = f"epsilon {told['epsilon']:g}, delta {told['delta']:g} for everything together"
+        return (f"budget {shared}; {told['left']:.1%} of it is left",)
+
+    def __repr__(self) -> str:
+        return f"<LedgerRecord: {len(self.entries)} entr{'y' if len(self.entries) == 1 else 'ies'}, head {self.head}>"
+
+
+def _answers(entry: Entry) -> Iterator[tuple[str, str]]:
+    for answered in entry.answers:
+        for value in answered.get("groups", [answered]):
+            name = answered["query"] if "group" not in value else f"{answered['query']}: {value['group']}"
+            ends = value["interval"] or {"low": 0.0, "high": abs(value["value"]) * 1e-3}  # no interval is known
+            yield name, answer(value["value"], (ends["high"] - ends["low"]) / 4)

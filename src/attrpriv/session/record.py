@@ -1,0 +1,244 @@
+"""Releases as the ledger holds them: told again, bit by bit, and proved again without any data.
+
+What must never change: what is told again is what was recorded. The values are the ledger's own numbers, the plan is the plan
+that was recorded, and nothing is drawn.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from attrpriv.accounting.hash_chain import SPENDS, ChainError, Entry, canonical_json, entry_of, require_chain, row_of
+from attrpriv.accounting.history import Replayed
+from attrpriv.accounting.standing import Known, decide_again
+from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.view.proof import ViewEvidence
+from attrpriv.policy import Policy
+from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
+from attrpriv.session.replanned import require_asked_for
+
+# Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
+FAILED = (
+    "calibrated_weights: no weights of the planned length give the sensitive columns their target. Nothing is answered, and "
+    "that is recorded: a second release of this table will be refused. By the assumption this happens with a probability of at "
+    "most delta; where the assumption is wrong, it may be likely."
+)
+
+# What the entries of a plan hold once for all queries.
+_SHARED = ("guarantee", "certificate", "model_error")
+# What details hold beside the plan.
+_ASIDE = ("types", "policy")
+# What an answer may say, and nothing else; and what it may say of each group.
+_ANSWERS = ({"query", "value", "interval"}, {"query", "groups"})
+_GROUP, _INTERVAL = {"group", "value", "interval"}, {"level", "low", "high"}
+
+
+def details_of(plan: Plan, types: Mapping[str, str] | None = None, policy: Policy | None = None) -> dict[str, Any]:
+    """What a plan's entries leave out, so that the release can be rebuilt, and planned again, from the ledger alone.
+
+    A ledger sorts the keys of the policy that it states; `policy` is its text in the order in which it was planned.
+    """
+    details = {key: value for key, value in plan.to_json().items() if key not in _SHARED}
+    text = None if policy is None else json.dumps(policy.stated)
+    return {**details, "types": dict(types or {}), "policy": text}
+
+
+def recorded_plan(entry: Entry) -> Plan:
+    """The plan of a recorded release, as it was."""
+    with suppress(AttrprivError, KeyError, IndexError, TypeError):
+        kept = {key: value for key, value in entry.details.items() if key not in _ASIDE}
+        return Plan.from_json({**kept, **{key: entry.plan[0][key] for key in _SHARED}})
+    raise RefusedError(f"entry {entry.number} holds the answer, by a plan of another version. See attrpriv ledger.")
+
+
+# The record: everything the ledger holds, and its proofs once more.
+
+
+def document(entries: Sequence[Entry]) -> dict[str, Any]:
+    """The complete public record, as `attrpriv ledger --json` prints it."""
+    head = entries[-1].digest if entries else None
+    told = [entry.to_json() for entry in entries]
+    return {"schema_version": 1, "head": head, "budget": budget(entries), "entries": told}
+
+
+def budget(entries: Sequence[Entry]) -> dict[str, Any] | None:
+    """The table's budget under the policy in force, and the share that is left; None where there is none to share."""
+    with suppress(AttrprivError, ChainError, KeyError, IndexError, TypeError, AttributeError):  # `recheck` names what is wrong
+        known = Known.of(Replayed(entries, len(entries)))
+        if known.stated is not None:
+            epsilon, delta = known.stated["epsilon"], known.stated["delta"]
+            return {"epsilon": epsilon, "delta": delta, "left": known.left(epsilon, delta)}
+    return None
+
+
+def read_document(path: Path) -> tuple[Entry, ...]:
+    """The entries of such a document, every digest checked."""
+    name = f"record {str(path)!r}"
+    told = None
+    with suppress(OSError, ValueError, RecursionError):
+        told = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(told, dict) or told.get("schema_version") != 1 or not isinstance(told.get("entries"), list):
+        raise UsageError(f"{name}: must be what attrpriv ledger --json prints. Got something else.")
+    with suppress(ChainError, TypeError, ValueError, RecursionError):
+        entries = tuple(entry_of(row_of(Entry(**one))) for one in told["entries"])
+        require_chain(entries)
+        if document(entries) == told:
+            return entries
+    raise RefusedError(f"{name}: must be as attrpriv printed it. Got one that was changed. Print it again from the ledger.")
+
+
+@dataclass(frozen=True)
+class Rechecked:
+    """How many different certificates hold, of how many releases, and how many were planned again from their policy."""
+
+    certificates: int
+    releases: int
+    planned_again: int
+
+    def to_json(self) -> dict[str, int]:
+        return asdict(self)
+
+
+def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
+    """Prove everything recorded once more, with no data: each certificate, what it covers, and the rule for all entries.
+
+    Each release is also planned again from the policy that the record states. `CertificateError` names the first entry that is
+    not proved.
+    """
+    proved: set[str] = set()
+    answered: set[str] = set()
+    types: dict[str, str] = {}
+    compared = 0
+    for number, entry in enumerate(entries):
+        failure: AttrprivError
+        try:
+            account = decide_again(name, entry, Replayed(entries, number))
+            asking = {min(query.alike) for text in _asked(entry) for query in parse_queries(text)}
+            _require(account == entry.account and not asking & answered)
+            answered |= asking
+            _prove(entry, proved)
+            compared += _plan_again(entry, Known.of(Replayed(entries, number)), types)
+            continue
+        except AttrprivError as error:
+            failure = error
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError):
+            failure = CertificateError("must hold its plan and certificate. Got something else.")
+        raise CertificateError(f"{name}: entry {entry.number}: {failure}")
+    return Rechecked(len(proved), sum(entry.kind == "release" for entry in entries), compared)
+
+
+def _asked(entry: Entry) -> list[str]:
+    return [one["query"] for one in entry.plan] if entry.kind in SPENDS else []
+
+
+def _public_answers(plan: Plan) -> list[float]:
+    """What a plan tells that reads no row."""
+    if plan.tally is not None:
+        told = plan.tallied([0] * len(plan.tally.cells), [0] * len(plan.tally.categories))
+        return [value for values in told for value in values]
+    return list(plan.answers([Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)))
+
+
+def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
+    """A release must have what the policy in force asks for, planned again on top of everything before it."""
+    stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
+    if entry.kind not in SPENDS:
+        return False  # a view, or an answer from it
+    told = entry.details["types"]
+    if any(types.get(name, kind) != kind for name, kind in told.items()):
+        raise CertificateError("types: must be those of the entries before. Got another type of a column.")
+    types.update(told)
+    earlier = None if before.certificate is None else before.certificate.evidence
+    plan = recorded_plan(entry)
+    text = entry.details["policy"] or canonical_json(stated)
+    _require(json.loads(text) == stated)
+    require_asked_for(plan, _policy(text), types, earlier, by_0_1_0="bound" not in entry.details)
+    if entry.kind == "release":
+        _require_public(entry, plan)
+    return entry.kind == "release"
+
+
+def _require_public(entry: Entry, plan: Plan) -> None:
+    """What is public must be as it is: the number of rows, and answers for which no row is read."""
+    told = {answer["query"]: answer for answer in entry.answers}
+    for query in plan.queries:
+        _require(not query.whole_table or told[query.text]["value"] == plan.n)
+    if not plan.certificate.evidence.reads_rows:
+        _require([value for one in entry.answers for value in _values(one)] == _public_answers(plan))
+
+
+def _values(answer: Mapping[str, Any]) -> list[float]:
+    return [one["value"] for one in answer.get("groups", [answer])]
+
+
+@lru_cache(maxsize=4)
+def _policy(stated: str) -> Policy:
+    return Policy.from_json(stated)
+
+
+def _prove(entry: Entry, proved: set[str]) -> None:
+    stated = [entry.details["certificate"]] if entry.kind == "view" else [one["certificate"] for one in entry.plan]
+    for told in stated:
+        if (text := canonical_json(told)) not in proved:
+            Certificate.from_json(told).verify()
+            proved.add(text)
+    if entry.kind == "view":
+        _require(_covers_view(entry))
+        return
+    promised = [(one["epsilon"], one["delta"], one["policy_digest"]) for one in entry.plan]
+    _require(promised == [(told["epsilon"], told["delta"], entry.policy_digest) for told in stated])
+    _require(entry.kind == "failure" or [one["query"] for one in entry.plan] == [one["query"] for one in entry.answers])
+    if entry.kind in SPENDS:
+        plan = recorded_plan(entry)
+        plan.verify()
+        made = json.loads(canonical_json(plan.entries(chosen=True)))
+        _require(made == entry.plan)
+        for query, told in zip(plan.queries, entry.answers, strict=False):  # a failure has none
+            _require(_is_answer(plan, query, told))
+
+
+def _is_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> bool:
+    """Whether an answer holds the numbers that it must, and nothing that nobody asked for."""
+    grouped = query.group_by is not None
+    if set(told) != _ANSWERS[grouped]:
+        return False
+    each = told["groups"] if grouped else [told]
+    names = [one.get("group") for one in each]
+    cells = () if plan.tally is None or not grouped else plan.tally.cells
+    expected = tuple(cell.name for cell in cells) or plan.group_names(query)
+    known = not grouped or all(set(one) == _GROUP for one in each)
+    return (
+        known and tuple(names) == expected and all(_is_number(one["value"]) and _is_interval(one["interval"]) for one in each)
+    )
+
+
+def _is_interval(told: object) -> bool:
+    return told is None or (isinstance(told, Mapping) and set(told) == _INTERVAL and all(map(_is_number, told.values())))
+
+
+def _is_number(told: object) -> bool:
+    return type(told) in (int, float) and math.isfinite(told)  # type: ignore[arg-type]
+
+
+def _covers_view(entry: Entry) -> bool:
+    """Whether the rows kept are those that the certificate counted on."""
+    evidence = Certificate.from_json(entry.details["certificate"]).evidence
+    if not isinstance(evidence, ViewEvidence):
+        return False
+    return (evidence.n, [cell.to_json() for cell in evidence.cells]) == (entry.plan["n"], entry.plan["cells"])
+
+
+def _require(same: bool) -> None:
+    if not same:
+        raise CertificateError("must promise what its certificate proves. Got something else.")

@@ -1,0 +1,378 @@
+"""A session: policy + table + ledger. plan -> scan -> noise -> record -> release.
+
+What must never change: the order. A release is first checked against the ledger, then planned from public facts, then the
+table is read once, then noise is drawn, then the entry is committed, and only then does the value exist for the caller. A
+failure at any step before the commit leaves nothing behind.
+
+Threads that share a session take turns (`turns`). It must not be used in a forked process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from attrpriv.accounting.belonging import Belonging
+from attrpriv.accounting.hash_chain import Entry, Kind
+from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
+from attrpriv.accounting.rules import mixed
+from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
+from attrpriv.engines.tables import Source, open_table
+from attrpriv.engines.view import columns_left
+from attrpriv.engines.view_file import check_out, limit_memory
+from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
+from attrpriv.methods.base.accuracy import Measure
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import plan_view_of
+from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.view.plan import ViewPlan
+from attrpriv.policy import Policy
+from attrpriv.policy.change import require_tighter
+from attrpriv.queries.derived import parts_of
+from attrpriv.queries.query import Query
+from attrpriv.session.best_guesses import with_guesses
+from attrpriv.session.derived import with_computed
+from attrpriv.session.ledger_record import LedgerRecord
+from attrpriv.session.named_columns import require_columns
+from attrpriv.session.record import FAILED, details_of
+from attrpriv.session.release import Release, noisy_answers, tallied_answers
+from attrpriv.session.request import Asked, require_answered
+from attrpriv.session.split import Planner, Queries, Ranked, Steps, read_questions, settle
+from attrpriv.session.table_reads import averages, public_grids, require_other_records, statistics, tallied, weighted
+from attrpriv.session.turns import Turn, in_turns
+from attrpriv.session.view_rows import ViewRows, require_answerable
+
+if TYPE_CHECKING:
+    from attrpriv.problem.problem import Problem
+
+# A plan that another process overtook is made again. Each time somebody got on, so this is never reached by two.
+_TRIES = 1000
+
+
+@in_turns
+class Session:
+    """`with Session("students.parquet", policy, ledger="students.ledger") as session: ...`"""
+
+    def __init__(
+        self,
+        data: object = None,
+        policy: Policy | str | Path | None = None,
+        ledger: str | Path | None = None,
+        *,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        if policy is None:
+            raise UsageError("policy: must be a Policy or the path of a policy file. Got nothing.")
+        self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
+        self._belongs = Belonging.of(self.policy, data, ledger)
+        self._data = self._belongs.data
+        self._clock = clock
+        self._process = os.getpid()
+        self._turn = Turn()
+        self._source: Source | None = None
+        self._rows: ViewRows | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget the table. The ledger is only open while it is read or written."""
+        self._source = self._rows = None
+
+    def problem(self, queries: Queries | None = None, spend: float | None = None) -> Problem:
+        """The problem to be solved, from public facts only: what is new, on top of what the ledger holds."""
+        return self._problem(self._look(parts_of(read_questions(queries, self.policy))), spend, must_say=False)
+
+    def rank(
+        self,
+        queries: Queries | None = None,
+        by: Measure = "rmse",
+        *,
+        mechanism: str = "auto",
+        error: float | None = None,
+        spend: float | None = None,
+    ) -> Ranking:
+        """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row.
+
+        Of parts that are released one after the other, the first; `ranked` has all.
+        """
+        return self.ranked(queries, by, mechanism=mechanism, error=error, spend=spend).rankings[0]
+
+    def ranked(
+        self,
+        queries: Queries | None = None,
+        by: Measure = "rmse",
+        *,
+        mechanism: str = "auto",
+        error: float | None = None,
+        spend: float | None = None,
+    ) -> Ranked:
+        """The same for every step, with what is computed from the answers."""
+        planner = Planner(mechanism, by, error, self._belongs.others())
+        return self._steps(queries, spend, planner).ranked(planner)
+
+    def plan(
+        self,
+        queries: Queries | None = None,
+        mechanism: str = "auto",
+        *,
+        by: Measure = "rmse",
+        error: float | None = None,
+        spend: float | None = None,
+    ) -> Plan:
+        """How these queries would be answered; with `error`, at the least epsilon that reaches it. Reads no row.
+
+        On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
+        """
+        planner = Planner(mechanism, by, error, self._belongs.others())
+        return self._steps(queries, spend, planner).plan(planner)
+
+    def release(
+        self,
+        queries: Queries | None = None,
+        mechanism: str = "auto",
+        *,
+        by: Measure = "rmse",
+        error: float | None = None,
+        spend: float | None = None,
+    ) -> Release:
+        """Answer the queries, together or one after the other, on top of all released so far; from a view, as often as wished.
+
+        A query that was answered before gets its recorded answer, at no cost, whatever mechanism, error or share is named now.
+        """
+        self._require_same_process()
+        self._require_ledger()
+        planner = Planner(mechanism, by, error, self._belongs.others())
+        steps = self._steps(queries, spend, planner, release=True)
+        planner = planner.for_parts(steps.questions)
+        for problem in steps.problems[:-1]:
+            self._released(problem.queries, planner, problem.spend)
+        last = spend if len(steps.problems) < 2 else steps.problems[-1].spend
+        released = self._released(parts_of(steps.questions), planner, last)
+        return with_guesses(with_computed(released, steps.questions), self.policy, self._public_facts()[1])
+
+    def _steps(self, queries: Queries | None, spend: float | None, planner: Planner, *, release: bool = False) -> Steps:
+        """How it is released. Nothing is planned here unless there is a choice."""
+
+        def pose(asked: Asked) -> tuple[Problem, str]:
+            if release:
+                return self._fitting(asked, spend, planner.mechanism)
+            return self._problem(asked, spend, must_say=False), asked.fitting(planner.mechanism)
+
+        return settle(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
+
+    def _released(self, queries: tuple[Query, ...], planner: Planner, spend: float | None) -> Release:
+        """One release, planned again where another process was faster."""
+        ledger = self._require_ledger()
+        overtaken: str | None = ""  # no head
+        for _ in range(_TRIES):
+            asked = self._look(queries)
+            if not asked.new:
+                return asked.again()
+            plan = planner.plan(*self._fitting(asked, spend, planner.mechanism))
+            self._open()  # the table must be there, even for an answer that reads no row
+            outcome = self._answer(ledger, plan, asked)
+            if isinstance(outcome, Release):
+                return asked.with_told(outcome)
+            if not isinstance(outcome, StaleError | AnsweredError):
+                raise outcome
+            if overtaken == asked.head:  # nobody was: nothing has been added since the last time
+                raise RefusedError(
+                    f"{ledger.name}: holds an answer to one of these that it cannot tell again. Its index was changed, or an "
+                    "earlier version wrote it. See attrpriv ledger."
+                )
+            overtaken = asked.head
+        raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
+
+    def view(self, out: str | Path | None = None, *, force: bool = False, low_memory: bool = False) -> Any:
+        """The secret-free view: a lazy Ibis table, or a new Parquet file at `out`.
+
+        Real records, to compute on, not to publish. It is drawn once for a ledger and never again.
+        """
+        self._require_same_process()
+        plan = self.view_plan()
+        ledger = self._require_ledger()
+        columns_left(self._open(), self.policy.row_id, self.policy.identifiers)
+        if out is None:
+            return self._rows_of(plan, ledger).table()
+        check_out(Path(out), self._data, force=force)
+        source = self._opened()  # an engine for this file alone: what it spills goes when it does
+        limit_memory(source, low_memory=low_memory)
+        rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time, self._belongs.named())
+        rows.write(Path(out), low_memory=low_memory)
+        return plan
+
+    def view_plan(self) -> ViewPlan:
+        """How many rows of each cell the view keeps. Reads no row."""
+        n, types = self._public_facts()
+        require_columns((), self.policy, types)
+        plan = plan_view_of(self.policy.problem((Query("count"),), n, types))
+        return plan.model_copy(update={"notes": (*plan.notes, *self._belongs.others())})
+
+    def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
+        named = self._belongs.named()
+        self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, named, known=self._rows)
+        return self._rows
+
+    def _look(self, queries: tuple[Query, ...]) -> Asked:
+        """What is asked, against what the ledger holds now."""
+        asked = Asked.of(None if self._belongs.place is None else self._require_ledger(), self.policy, queries)
+        require_answered(asked.told)
+        if self._belongs.place is not None:
+            named = self._belongs.named(asked.known.standing.table)
+            require_same_table(self.ledger_name, asked.known.standing, named, self._public_facts()[0])
+        return asked
+
+    def _problem(self, asked: Asked, spend: float | None, *, must_say: bool) -> Problem:
+        """Of what is new; of recorded answers alone, as if nothing had been released."""
+        n, types = self._public_facts()
+        queries = asked.new or asked.queries
+        require_columns(queries, self.policy, types)
+        problem = self.policy.problem(queries, n, types)
+        known = asked.known
+        if not asked.new or known.standing.view or problem.public:
+            return problem
+        if known.stated is not None and known.policy_digest != self.policy.digest:
+            require_tighter(self.ledger_name, Policy.from_json(known.stated), self.policy)
+        if not known.left(problem.epsilon, problem.delta):
+            raise spent(self.ledger_name, known)
+        return asked.on_top(problem, asked.share(spend, must_say=must_say))
+
+    def _fitting(self, asked: Asked, spend: float | None, mechanism: str) -> tuple[Problem, str]:
+        """The problem and the mechanism that fit what the ledger holds; a refusal before any row is read."""
+        if asked.known.standing.view:
+            if mechanism not in ("auto", "subsample"):
+                raise mixed(self.ledger_name, "a view", "a release with noise")
+            return self._problem(asked, None, must_say=False), "subsample"
+        if asked.known.certificate is not None and mechanism == "subsample":
+            raise mixed(self.ledger_name, "a release with noise", "a view of the same table")
+        return self._problem(asked, spend, must_say=mechanism != "subsample"), mechanism
+
+    def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None, spend: float | None = None) -> str | None:
+        """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
+        return self._look(parts_of(read_questions(queries, self.policy))).note(plan, self.policy, spend)
+
+    @property
+    def left(self) -> float:
+        """The share of the table's budget that is left."""
+        known = self._require_ledger().look(Known.of)
+        return known.left(self.policy.epsilon, self.policy.delta)
+
+    def recorded(self) -> tuple[Entry, ...]:
+        """Everything the ledger holds, checked."""
+        return self._require_ledger().entries()
+
+    @property
+    def ledger(self) -> LedgerRecord:
+        """The same as a value that a notebook shows."""
+        return LedgerRecord(self.recorded())
+
+    @property
+    def ledger_name(self) -> str:
+        """The ledger in words, without any password."""
+        return self._require_ledger().name
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
+        return self._require_ledger().verify(head)
+
+    def _time(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="seconds")
+
+    def _answer(self, ledger: Ledger, plan: Plan, asked: Asked) -> Release | BaseException:
+        """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
+        try:
+            require_other_records(self.policy, self._open)
+            if plan.tally is not None:
+                answers = tallied_answers(plan, tallied(self._open, plan, plan.tally))
+            elif plan.weights is not None:
+                values = weighted(self._open(), plan, plan.weights)
+                if values is None:
+                    self._record_failure(ledger, plan, asked)
+                    return RefusedError(FAILED)
+                answers = noisy_answers(plan, values)
+            elif plan.statistic is not None:
+                answers = noisy_answers(plan, plan.answers(statistics(self._open, plan, plan.statistic)))
+            elif plan.view is None:
+                answers = noisy_answers(plan, plan.answers(*averages(self._open, plan, public_grids(self.policy))))
+            else:
+                require_answerable(self._open(), self.policy, plan.queries)
+                answers = self._rows_of(plan.view, ledger).answers(plan.queries)
+            entry = ledger.commit(
+                kind="release" if plan.view is None else "answer",
+                time=self._time(),
+                policy_digest=plan.policy_digest,
+                plan=plan.entries(chosen=True),
+                answers=[answer.to_json() for answer in answers],
+                details=None if plan.view is not None else details_of(plan, self._types_for(plan), self.policy),
+                allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
+            )
+            return Release(plan, answers, entry)
+        except BaseException as error:
+            error.__cause__ = error.__context__ = None
+            return error.with_traceback(None)
+
+    def _types_for(self, plan: Plan) -> dict[str, str]:
+        """The types of the columns that a release is about: public, and needed to plan it again."""
+        texts = [*(query.text for query in plan.queries), *(secret.text for secret in self.policy.protect)]
+        return {name: kind for name, kind in self._public_facts()[1].items() if any(name in text for text in texts)}
+
+    def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
+        on = asked.known.standing.joint
+        asking = tuple(text for query in plan.queries for text in query.alike)
+        named = self._belongs.named(asked.known.standing.table)
+        return Candidate(kind, plan.policy_digest, self.policy.stated, named, plan.n, plan.certificate, on, asking)
+
+    def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
+        """That nothing could be answered is what this call tells, so it is recorded before it is told."""
+        ledger.commit(
+            kind="failure",
+            time=self._time(),
+            policy_digest=plan.policy_digest,
+            plan=plan.entries(chosen=True),
+            answers=[],
+            details=details_of(plan, self._types_for(plan), self.policy),
+            allowed=self._candidate("failure", plan, asked).rule(ledger.name),
+        )
+
+    def _open(self) -> Source:
+        self._require_same_process()
+        if self._source is None:
+            self._source = self._opened()
+        return self._source
+
+    def _opened(self) -> Source:
+        failure: DataError
+        try:
+            return open_table(self._data)
+        except DataError as error:
+            failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
+        raise failure
+
+    def _public_facts(self) -> tuple[int, Mapping[str, str]]:
+        """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""
+        if isinstance(self._data, str | Path) and self.policy.rows is not None and not Path(self._data).exists():
+            return self.policy.rows, {}
+        source = self._open()
+        if source.rows is None and self.policy.rows is None:
+            raise PolicyError(f"rows: must be declared, because {source.name} does not say how many rows it has. Add rows.")
+        if None not in (source.rows, self.policy.rows) and source.rows != self.policy.rows:
+            raise DataError(f"rows: must be the number of rows of the table, {source.rows}. Got {self.policy.rows}.")
+        n = self.policy.rows if source.rows is None else source.rows
+        if n is None or n < 2:
+            raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
+        return n, source.columns
+
+    def _require_ledger(self) -> Ledger:
+        return self._belongs.ledger()
+
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise UsageError("session: must not be used in a forked process. Open a new Session there.")

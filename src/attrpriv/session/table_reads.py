@@ -1,0 +1,143 @@
+"""One pass over the table for a plan, exact; and the columns it needs.
+
+What must never change: a release reads the table once, and a public answer not at all. Nothing here is shown to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.engines.gram import GramRead, gram
+from attrpriv.engines.grid import Grid
+from attrpriv.engines.scan import ColumnRead, scan
+from attrpriv.engines.statistics import StatisticRead, statistic
+from attrpriv.engines.tables import Source
+from attrpriv.engines.tally import TallyRead
+from attrpriv.errors import CertificateError, DataError
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.statistic_plan import StatisticPlan
+from attrpriv.methods.base.tally import Tally, TallyCategory
+from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
+from attrpriv.policy import Policy
+from attrpriv.queries.arithmetic import LinearForm
+from attrpriv.queries.conditions import Condition, joined, parse_condition
+
+OTHER_SIZE = (
+    "sizes: subsets must have the numbers of rows that the policy declares, and be apart or one inside the other as their "
+    "conditions say. Got some that have not, or are not. This is outside the "
+    "guarantee: correct the policy, or treat this message as an answer about the table. Nothing was released."
+)
+# A table that is only opened where it has to be read.
+Opened = Callable[[], Source]
+
+
+def require_other_records(policy: Policy, opened: Opened) -> None:
+    """An assumption must not have been fitted on this very table."""
+    from attrpriv.engines.moments import require_other_table
+    from attrpriv.engines.public_counts import require_other_rows
+
+    for assumed in policy.assume:
+        fit = getattr(assumed, "fitted", None)
+        if isinstance(assumed, Gaussian | Groups | Counts) and fit is not None:
+            differ = require_other_rows if isinstance(assumed, Counts) else require_other_table
+            differ(opened(), fit.rows, assumed.columns, fit.digest, policy.rows)
+        elif isinstance(assumed, ParameterNetwork) and fit is not None:
+            require_other_table(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
+
+
+def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None) -> tuple[list[Fraction], tuple[int, ...]]:
+    """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
+    counted = any(query.kind == "count" for query in plan.queries)
+    if not counted and all(part.centre is not None for part in plan.columns):
+        return [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
+    reads = [read for part in plan.columns for read in column_reads(part)]
+    rows = [plan.n if part.rows is None else part.rows for part in plan.columns for _ in column_reads(part)]
+    rows += [plan.n for _ in plan.read_columns]
+    reads += [ColumnRead(column, fill) for column, fill in plan.read_columns.items()]
+    unions = tuple(joined("or", *map(parse_condition, union.wheres)) for union in plan.unions)
+    tally = TallyRead(unions, False, category_conditions(plan.categories)) if unions or plan.categories else None
+    full = [condition for condition, union in zip(unions, plan.unions, strict=True) if union.rows == plan.n]
+    found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally, full)
+    if found.rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    counted_unions = () if found.tally is None else found.tally.cells
+    if (found.hits and found.hits != tuple(rows)) or counted_unions != tuple(union.rows for union in plan.unions):
+        raise DataError(OTHER_SIZE)
+    means = iter([total / size for total, size in zip(found.sums, rows, strict=True)])
+    asked = [query for query in plan.queries if query.key is not None]
+    forms = {plan.of(query, group).column: query.linear for query in asked for group in plan.group_names(query)}
+    averaged = [_combined(part, forms[part.column], means) if part.terms else next(means) for part in plan.columns]
+    return [*averaged, *means], () if found.tally is None else found.tally.categories
+
+
+def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> list[Fraction]:
+    """The exact value of the plan's statistic, kept in its range, from one pass."""
+    (query,) = [query for query in plan.queries if not query.whole_table]
+    rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips))
+    if rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {rows}. Got {plan.n}.")
+    return [how.kept(value)]
+
+
+def public_grids(policy: Policy) -> dict[str, Grid]:
+    """Of each column whose mean and standard deviation a Gaussian assumption states, the grid on which floats are added."""
+    found: dict[str, Grid] = {}
+    for assumed in (member for member in policy.assume if isinstance(member, Gaussian)):
+        for column, spread in (assumed.sd or {}).items():
+            grid = Grid.around(assumed.mean[column], spread) if column in assumed.mean else None
+            if grid is not None:
+                found.setdefault(column, grid)
+    return found
+
+
+def column_reads(part: ColumnPlan) -> list[ColumnRead]:
+    """The column, or those that a linear combination is made of."""
+    if not part.terms:
+        return [ColumnRead(part.column, part.fill, part.clip)]
+    where = None if part.where is None else parse_condition(part.where)
+    return [ColumnRead(column, fill, where=where) for column, fill in part.terms.items()]
+
+
+def _combined(part: ColumnPlan, form: LinearForm | None, means: Iterator[Fraction]) -> Fraction:
+    """The average of a linear combination, exactly, from those of its columns."""
+    if form is None or set(form.coefficients) != set(part.terms):
+        raise CertificateError(f"plan: must read the columns of {part.column}. Nothing was released.")
+    return form.of({column: next(means) for column in part.terms})
+
+
+def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
+    """The noisy counts, from one pass; a public answer reads no row."""
+    if tally.centre is not None:
+        return plan.tallied([0] * len(tally.cells), [0] * len(tally.categories))
+    found = scan(opened(), (), tally_read(tally))
+    if found.rows != plan.n or found.tally is None:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    return plan.tallied(found.tally.cells, found.tally.categories)
+
+
+def weighted(source: Source, plan: Plan, weights: WeightsEvidence) -> tuple[float, ...] | None:
+    """Weighted averages, from one pass; None where the weights do not exist."""
+    reads = [GramRead(one.column, one.centre, one.step, one.fill) for one in (*weights.sensitive, *weights.columns)]
+    found = gram(source, reads)
+    if found.rows != plan.n:
+        raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
+    return plan.weighted(found.rows, found.sums, found.products)
+
+
+def tally_read(tally: Tally) -> TallyRead:
+    """What the engine has to count."""
+    cells = tuple(parse_condition(cell.where) for cell in tally.cells)
+    covering = tuple(tuple(map(parse_condition, alternatives)) for alternatives in tally.covering)
+    return TallyRead(cells, tally.complete, category_conditions(tally.categories), tally.fill, tally.clip, covering)
+
+
+def category_conditions(categories: Sequence[TallyCategory]) -> tuple[Condition | None, ...]:
+    """How the engine recognises each category; None: all rows of no other."""
+    return tuple(None if one.where is None else parse_condition(one.where) for one in categories)
