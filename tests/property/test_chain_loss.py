@@ -31,7 +31,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
-from tests.unit.laws.test_markov import chains
+from tests.unit.numerics.laws.test_markov import chains
 
 Statistic = Callable[[Sequence[int]], int]
 

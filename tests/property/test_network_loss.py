@@ -32,7 +32,7 @@ from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
 from tests.unit.assumptions.networks import Rows, joint, nearby, random_network
-from tests.unit.calibration.test_quilt_sets import XOR
+from tests.unit.methods.markov_quilt.test_sets import XOR
 
 Emissions = Mapping[str, tuple[float, ...]]
 

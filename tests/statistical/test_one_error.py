@@ -25,7 +25,7 @@ from attrpriv.queries.query import Query
 from bench.utility_suite.count_problems import counts
 from bench.utility_suite.simulation import simulate
 from bench.utility_suite.worlds import CountWorld, GroupWorld
-from tests.unit.mechanisms.counts import problem, smokers
+from tests.unit.methods.counts import problem, smokers
 
 DRAWS = 12_000
 FEWER = {"transport": 1_500, "laplace": 1_500}

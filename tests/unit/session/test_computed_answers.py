@@ -24,7 +24,7 @@ from attrpriv.session.release import Answer, Value
 from attrpriv.session.session import Session
 from attrpriv.session.split import _split
 from tests.end_to_end.test_counts import arrange, policy
-from tests.unit.mechanisms.counts import problem as counts_problem
+from tests.unit.methods.counts import problem as counts_problem
 from tests.unit.session.sequences import made, people, session
 
 RATIO = "sum(visits) / count(*) filter (where stay > 7)"

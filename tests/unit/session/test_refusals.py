@@ -12,8 +12,8 @@ from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.sql import parse_queries
-from tests.unit.calibration.test_markov_quilt import school
-from tests.unit.mechanisms.test_markov_quilt import problem as network_problem
+from tests.unit.methods.markov_quilt.test_plan import problem as network_problem
+from tests.unit.methods.markov_quilt.test_score import school
 
 BY_WARD = "SELECT ward, avg(hours) FROM data GROUP BY ward"
 SHARE = ap.Secret("share(sex = 'Female')", between=(0.25, 0.4))
