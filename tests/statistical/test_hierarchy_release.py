@@ -13,9 +13,9 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.methods.base.clamp import Clamp
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.transport.clamp import Clamp
 from attrpriv.noise import add_gaussian
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter

@@ -23,10 +23,10 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.base.clamp import Clamp
+from attrpriv.methods.base.clamp_draw import clamped
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.transport import plan as gaussian_transport
-from attrpriv.methods.transport.clamp import Clamp
-from attrpriv.methods.transport.clamp_draw import clamped
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.noise import add_gaussian
 from attrpriv.problem.problem import Problem

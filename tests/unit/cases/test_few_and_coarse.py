@@ -13,12 +13,12 @@ from scipy.interpolate import CubicSpline
 
 import attrpriv as ap
 from attrpriv.errors import RefusedError
+from attrpriv.methods.base.clamp_draw import kept
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.gaussian import plan as gaussian
 from attrpriv.methods.transport import plan as gaussian_transport
-from attrpriv.methods.transport.clamp_draw import kept
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from attrpriv.frozen import Finite, FrozenModel
 
 if TYPE_CHECKING:
-    from attrpriv.methods.transport.clamp import Clamp, Read
+    from attrpriv.methods.base.clamp import Clamp, Read
 
 Matrix = tuple[tuple[Finite, ...], ...]
 

@@ -19,8 +19,10 @@ from attrpriv.frozen import Finite, FrozenMap, FrozenModel
 from attrpriv.methods.base.accuracy import WARNED, Error, ModelError, Noise, Reach, fragile
 from attrpriv.methods.base.binding import binding_of, require_certified
 from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.clamp import Clamp, Read
+from attrpriv.methods.base.clamp_draw import clamp_bits, clamped, statistic
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, Union, clipped, exact, noisy
-from attrpriv.methods.base.noise_design import Design, common_bits
+from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.spread import plan_spread
 from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.base.tally import Tally, TallyCategory
@@ -34,8 +36,6 @@ from attrpriv.methods.groups.proof import GroupVectorEvidence
 from attrpriv.methods.markov_quilt.proof import QuiltEvidence
 from attrpriv.methods.quantile_clip.draw import quantile_clipped
 from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
-from attrpriv.methods.transport.clamp import Clamp, Read
-from attrpriv.methods.transport.clamp_draw import clamp_bits, clamped, statistic
 from attrpriv.methods.transport.sequence_draw import moved_on
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 from attrpriv.methods.view.plan import ViewPlan

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attrpriv.methods.base.accuracy import Reach, Spread
+from attrpriv.methods.base.clamp import Clamp
+from attrpriv.methods.base.clamp_draw import ClampSpread
+from attrpriv.methods.base.clamp_error import clamp_spreads
 from attrpriv.methods.group_transport.correction import Expected, group_spreads
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.methods.quantile_clip.draw import clip_spread
 from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
-from attrpriv.methods.transport.clamp import Clamp
-from attrpriv.methods.transport.clamp_draw import ClampSpread
-from attrpriv.methods.transport.clamp_error import clamp_spreads
 from attrpriv.methods.transport.sequence_draw import sequence_spreads
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 from attrpriv.queries.query import Query

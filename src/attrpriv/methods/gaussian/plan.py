@@ -22,6 +22,7 @@ from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
+from attrpriv.cases.noise_design import apart, design
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
@@ -33,7 +34,7 @@ from attrpriv.methods.base.budget import Budget, allowed_distance, budget, seque
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.clipping import clip_charge
 from attrpriv.methods.base.individuals import row_evidence
-from attrpriv.methods.base.noise_design import Design, apart, common_bits, design
+from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.methods.gaussian.model_error import gaussian_model_error

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.cases.shift import Seen
 from attrpriv.methods.base.certificate import LEAST_LEFT
-from attrpriv.methods.base.noise_design import Design
+from attrpriv.methods.base.noise_layout import Design
 from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem

@@ -14,6 +14,7 @@ import math
 from collections.abc import Sequence
 
 from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.cases.noise_design import apart, design
 from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.shift import Seen
 from attrpriv.cases.unequal import Recorded
@@ -21,7 +22,7 @@ from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, noise_erro
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.individuals import row_evidence
-from attrpriv.methods.base.noise_design import Design, apart, common_bits, design
+from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import statement
 from attrpriv.methods.gaussian.proof import GaussianCheck, GaussianEvidence

@@ -23,12 +23,12 @@ from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
 from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.clamp import Clamp, Read
+from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import statement
 from attrpriv.methods.hierarchy.means import REFERENCE, real_epsilon
 from attrpriv.methods.hierarchy.proof import HierarchyCheck, HierarchyEvidence
-from attrpriv.methods.transport.clamp import Clamp, Read
-from attrpriv.methods.transport.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.numerics.search import least_at

@@ -20,13 +20,13 @@ from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import Error, Noise
 from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.methods.gaussian.plan import gaussians
 from attrpriv.methods.quantile_clip.draw import clip_spread, wander_of
 from attrpriv.methods.quantile_clip.model_error import model_error
 from attrpriv.methods.quantile_clip.proof import Moments, QuantileClipEvidence
-from attrpriv.methods.transport.clamp import Read
 from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.quantile_clip import clip_rmse, halves
 from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_DOWN

@@ -26,9 +26,9 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from attrpriv.frozen import Finite, FrozenModel, Positive
+from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.evidence import Evidence
 from attrpriv.methods.quantile_clip.grid import QuantileGrid, quantile_grid, rounding_charge
-from attrpriv.methods.transport.clamp import Read
 from attrpriv.numerics.calibration.grids import lattice_lambda
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip
 from attrpriv.numerics.laws.exact_moments import covariance_of, regression

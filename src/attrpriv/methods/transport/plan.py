@@ -23,13 +23,13 @@ from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
 from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.clipping import clip_charge
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.methods.gaussian import plan as gaussian
 from attrpriv.methods.hierarchy.means import real_epsilon
 from attrpriv.methods.transport.case import Told, is_exact, statistics_of, told_over
-from attrpriv.methods.transport.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.methods.transport.ways import Way, best_way
 from attrpriv.noise import MOST_BITS, granularity

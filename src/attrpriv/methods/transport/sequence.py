@@ -23,12 +23,12 @@ from attrpriv.cases.recorded_values import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.budget import Budget, allowed_distance, sequence_budget
 from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate, Guarantee
+from attrpriv.methods.base.clamp import Read
+from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
 from attrpriv.methods.hierarchy.means import real_epsilon
 from attrpriv.methods.transport.case import Told, told
-from attrpriv.methods.transport.clamp import Read
-from attrpriv.methods.transport.clamp_error import MovedSpread, normal_points
 from attrpriv.methods.transport.sequence_case import Case
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.methods.transport.sequence_draw import beyond_many, sequence_spreads

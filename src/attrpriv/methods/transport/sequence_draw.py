@@ -15,8 +15,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from attrpriv.methods.transport.clamp_draw import statistic
-from attrpriv.methods.transport.clamp_error import MovedSpread, normal_points
+from attrpriv.methods.base.clamp_draw import statistic
+from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
 from attrpriv.methods.transport.sequence_clamp import shown
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 

@@ -25,7 +25,7 @@ from pydantic import Field
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.charges import Charged
-from attrpriv.methods.transport.clamp import Read, Rows
+from attrpriv.methods.base.clamp import Read, Rows
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.numerics.calibration.gaussian import gaussian_mu

@@ -5,10 +5,10 @@
 | symbol | meaning |
 |---|---|
 | x | the sensitive statistics, read in the same pass |
-| h | what may still show of Y (`methods.transport.clamp`) |
+| h | what may still show of Y (`methods.base.clamp`) |
 
 `ClampSpread` is the law of one answer's error for a plain interval [-h, h], y = Y of sd w around 0 over the tables that the
-assumption describes: off by N(0, s^2) and by the part of y beyond +-h. (`methods.transport.clamp_error` has the other laws.)
+assumption describes: off by N(0, s^2) and by the part of y beyond +-h. (`methods.base.clamp_error` has the other laws.)
 
 What must never change: sensitive averages meet their masks before anything else, all in fractions on public grids; nothing of
 them is kept. Only the factor that shortens a vector is a float, and its rounding moves the answer by a share of the reach.
@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import Error
-from attrpriv.methods.base.noise_design import Design, common_bits
-from attrpriv.methods.transport.clamp import Clamp, Read, Rows
+from attrpriv.methods.base.clamp import Clamp, Read, Rows
+from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.noise import correlated_noise
 
 if TYPE_CHECKING:

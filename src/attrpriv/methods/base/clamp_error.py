@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import Error
-from attrpriv.methods.transport.clamp import Clamp
+from attrpriv.methods.base.clamp import Clamp
 from attrpriv.numerics.rounding import COMPUTED_DOWN
 
 if TYPE_CHECKING:
