@@ -57,7 +57,7 @@ def simulate(plan: Plan, world: World, rng: np.random.Generator, draws: int, sec
     failed, end = 0, time.monotonic() + seconds
     with _verified_once(plan):
         while len(found) + failed < draws and time.monotonic() < end:
-            for table in world.tables(rng, min(_LOT, draws - len(found) - failed), products=plan.weights is not None):
+            for table in world.tables(rng, min(_LOT, draws - len(found) - failed), products=plan.certificate.evidence.weighs):
                 off = errors_of(plan, table)
                 found += [] if off is None else [off]
                 failed += off is None
@@ -78,8 +78,11 @@ def errors_of(plan: Plan, table: Table) -> list[float] | None:
     if plan.tally is not None:
         return _tallied(plan, table)
     averages = table.averages or {}
-    if plan.weights is not None:
-        answers = plan.weighted(plan.n, *_sums(plan.weights, plan.n, table))
+    evidence = plan.certificate.evidence
+    answers: Sequence[float] | None
+    if isinstance(evidence, WeightsEvidence):
+        told = plan.answered((plan.n, *_sums(evidence, plan.n, table)))
+        answers = None if told is None else [value for (value,) in told]
     else:
         read = [*(part.column for part in plan.columns), *plan.read_columns]
         counts = [(table.categories or {})[one.name] for one in plan.categories]

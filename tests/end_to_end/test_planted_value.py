@@ -155,11 +155,11 @@ def failing_verify(patch: pytest.MonkeyPatch) -> None:
     """A certificate that stops holding between the plan and the answer."""
     calls = []
 
-    def answers(plan: Any, averages: Any) -> Any:
-        calls.append(averages)
+    def answered(plan: Any, found: Any) -> Any:
+        calls.append(found)
         raise ap.CertificateError("certificate: does not hold.")
 
-    patch.setattr(ap.Plan, "answers", answers)
+    patch.setattr(ap.Plan, "answered", answered)
 
 
 LATE: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

@@ -124,7 +124,7 @@ def test_combinations_in_a_sequence(tmp_path: Path) -> None:
     with ap.Session(policy=place(tmp_path, GAUSSIAN)) as session:
         first = session.release("avg(weight)", "gaussian", spend=0.3)
         second = session.release("avg(2*weight + height)", spend=0.5)
-        assert second.plan.certificate.evidence.columns == ("weight", "height + 2 * weight")  # type: ignore[union-attr]
+        assert second.plan.certificate.evidence.columns == ("weight", "height + 2 * weight")  # type: ignore[attr-defined]
         assert session.release("avg(weight)").value == first.value
 
 

@@ -29,7 +29,7 @@ from attrpriv.cli.app import app
 from attrpriv.engines.view import CHANGED, NO_CELL, NOT_UNIQUE, OUT_OF_RANGE, require_same_table
 from attrpriv.engines.view_file import NOT_WRITTEN
 from attrpriv.errors import AttrprivError, CertificateError, DataError, RefusedError, UsageError
-from attrpriv.methods.view.plan import REAL_RECORDS
+from attrpriv.methods.base.view_plan import REAL_RECORDS
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.session import view_rows
 from attrpriv.session.view_rows import NO_HITS, ViewRows

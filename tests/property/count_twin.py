@@ -17,6 +17,7 @@ import numpy as np
 
 from attrpriv.assumptions.counts import Counts
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from tests.property.exact_kernel import coupled, through
@@ -131,10 +132,10 @@ def released(plan: Plan, law: Law, a: float) -> dict[Step, float]:
     assert tally is not None
     if tally.noise == "kernel":
         exact = {key[0]: Fraction(mass) for key, mass in law.items()}
-        if evidence.kind == "kernel":
+        if isinstance(evidence, KernelEvidence):
             out = through(exact, evidence.start, evidence.weights)
         else:
-            assert evidence.kind == "coupling"
+            assert isinstance(evidence, CouplingEvidence)
             row = int(a) - evidence.pairs.low
             out = coupled(exact, evidence.start, evidence.sources[row], evidence.targets[row])
         return {(o,): float(p) for o, p in enumerate(out)}

@@ -20,6 +20,7 @@ from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.optimal.proof import CouplingEvidence
 from attrpriv.numerics.laws.records import Interval01
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
@@ -114,7 +115,7 @@ def holds(problem: Problem, made: Plan, seed: int, draws: int = 6) -> bool:
         wanted = "!=" in secret.text
         members = categories[:-1] if wanted else categories[:1]
         evidence = made.certificate.evidence
-        if evidence.kind == "coupling" and evidence.shares is not None:
+        if isinstance(evidence, CouplingEvidence) and evidence.shares is not None:
             if not alike(truth.population(made, secret, members), problem, secret):
                 return False
         elif not keeps(made, problem, truth.given(secret, members), secret):

@@ -92,8 +92,8 @@ def release_of(found: Plan, asked: Problem) -> Release:
 def allowed(found: Plan) -> tuple[float, float]:
     """The epsilon and delta that are left once everything else is paid."""
     e = found.certificate.evidence
-    lam = e.grid_lambda + e.lattice_lambda  # type: ignore[union-attr]
-    rest = e.reserve + e.clip_delta + e.fit_delta + e.grid_eta * (1 + math.exp(found.epsilon))  # type: ignore[union-attr]
+    lam = e.grid_lambda + e.lattice_lambda  # type: ignore[attr-defined]
+    rest = e.reserve + e.clip_delta + e.fit_delta + e.grid_eta * (1 + math.exp(found.epsilon))  # type: ignore[attr-defined]
     return found.epsilon - 2 * lam, (found.delta - rest) / math.exp(lam)
 
 

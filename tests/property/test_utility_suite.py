@@ -150,8 +150,9 @@ def changed(plan: Plan, **changes: Any) -> Plan:
 
 
 def _wider_clamp(plan: Plan) -> Plan:
-    assert plan.clamp is not None
-    return changed(plan, clamp=plan.clamp.model_copy(update={"reach": 1.1 * plan.clamp.reach}))
+    clamp = plan.certificate.evidence.taken_back()
+    assert clamp is not None
+    return changed(plan, clamp=clamp.model_copy(update={"reach": 1.1 * clamp.reach}))
 
 
 def _less_noise(plan: Plan) -> Plan:

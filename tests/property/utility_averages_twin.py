@@ -187,7 +187,7 @@ def _shifted(plan: Plan, given: Given) -> Pairwise:
     size = len(plan.columns)
     query = np.array([given.weights({part.column: 1.0}) for part in plan.columns])
     noise = twin.drawn_noise(plan)
-    clamp = plan.clamp
+    clamp = plan.certificate.evidence.taken_back()
     if clamp is None:
         return _alike(lambda a: query @ given.at(a), query @ given.covariance @ query.T + noise)
     reads = np.array([given.weights(dict(read.coefficients)) for read in clamp.reads])

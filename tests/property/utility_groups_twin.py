@@ -16,8 +16,9 @@ from scipy.special import ndtr
 from scipy.stats import binom
 
 from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.equalising import hidden_scale
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.groups.equalising import secret_scale
 from attrpriv.problem.problem import Problem
 
 Matrix = NDArray[np.float64]
@@ -87,7 +88,10 @@ class _GroupLaws:
     def _noise(self, a: int) -> Matrix:
         evidence: Any = self.plan.certificate.evidence
         if len(evidence.columns) == 1:
-            scale = secret_scale(evidence, ([a], [self.n - a])) or evidence.scale
+            case = (evidence.check if hasattr(evidence, "check") else evidence.checks[0]).case
+            told = Told({}, (a,), (self.n - a,))
+            hidden = hidden_scale(case, evidence.scale, told) if evidence.form == "equalised" else None
+            scale = evidence.scale if hidden is None else hidden[0]
             return np.array([[scale**2]])
         total = np.diag(np.array(evidence.independent) ** 2)
         factor = np.array(evidence.factor) if evidence.factor else np.zeros((len(evidence.columns), 1))

@@ -44,8 +44,8 @@ def evidence(n: int = N, **resolution: float) -> WeightsEvidence:
         theta=(gaussian,),
         resolution={"weight": 1.0} | resolution,
     )
-    found = plan(asked, "calibrated_weights").weights
-    assert found is not None
+    found = plan(asked, "calibrated_weights").certificate.evidence
+    assert isinstance(found, WeightsEvidence)
     return found
 
 

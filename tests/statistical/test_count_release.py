@@ -68,7 +68,7 @@ def p_value(drawn: Sequence[int], law: np.ndarray[Any, np.dtype[np.float64]]) ->
 def draws(made: Plan, count: int = 2) -> list[int]:
     """Fresh releases, minus the count. The certificate is checked once, and again by the last draw."""
     assert made.tally is not None
-    drawn = [made.tally.released((count,), (1, 3), made.certificate)[0] - count for _ in range(DRAWS - 1)]
+    drawn = [made.tally.released((count,), (1, 3), made.certificate.evidence)[0] - count for _ in range(DRAWS - 1)]
     return [*drawn, int(made.tallied((count,), (1, 3))[0][0]) - count]
 
 
@@ -122,6 +122,6 @@ def test_a_histogram_draws_each_cell_on_its_own() -> None:
     asked = problem(theta=(Counts(sensitive="smoker", given={"x": laws}),), queries=(Query("count", group_by="x"),))
     made = plan(asked, "laplace")
     assert made.tally is not None
-    cells = np.array([made.tally.released((1, 3), (1, 3), made.certificate) for _ in range(DRAWS)]) - [1, 3]
+    cells = np.array([made.tally.released((1, 3), (1, 3), made.certificate.evidence) for _ in range(DRAWS)]) - [1, 3]
     assert p_value(cells[:, 0].tolist(), law_of(made)) > ALARM
     assert abs(np.corrcoef(cells.T)[0, 1]) < 6 / math.sqrt(DRAWS)

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from attrpriv.assumptions.groups import Groups
+from attrpriv.methods.base.equalising import hidden_scale
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.group_transport.correction import taken_back
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence
-from attrpriv.methods.groups.equalising import secret_scale
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
@@ -58,8 +58,10 @@ def simulated(evidence: GroupTransportEvidence, count: int, rng: np.random.Gener
     own = math.sqrt((count * 8.0**2 + (ROWS - count) * 12.0**2) / ROWS**2)
     sides = [count], [ROWS - count]
     reach = {"half tau": 2 * evidence.reach, "one side": 1e6 if count > 130 else evidence.reach}.get(mutant, evidence.reach)
-    (moved,) = taken_back(evidence.model_copy(update={"reach": reach}), [Fraction(0)], sides)
-    scale = secret_scale(evidence, sides) or evidence.scale
+    told = Told({}, tuple(sides[0]), tuple(sides[1]))
+    (moved,) = evidence.model_copy(update={"reach": reach}).taken([Fraction(0)], told)
+    hidden = hidden_scale(evidence.check.case, evidence.scale, told) if evidence.form == "equalised" else None
+    scale = evidence.scale if hidden is None else hidden[0]
     return np.asarray(mean + float(moved) + own * rng.normal(size=TABLES) + scale * rng.normal(size=TABLES))
 
 

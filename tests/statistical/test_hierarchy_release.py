@@ -48,7 +48,7 @@ def planned(n: int = N, **resolution: float) -> Plan:
         ),
         "transport",
     )
-    assert found.clamp is not None
+    assert found.certificate.evidence.taken_back() is not None
     return found
 
 
@@ -64,7 +64,7 @@ def drawn(found: Plan, a: float, seed: int, draw: int = 1_200) -> list[float]:
 
 
 def law(found: Plan, a: float, double: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    clamp = found.clamp
+    clamp = found.certificate.evidence.taken_back()
     assert clamp is not None
     release = Release(clamp.slopes[0][0], double * clamp.reach, double * clamp.reach, clamp.reads[0].mask, found.noise.scale)
     grid = np.linspace(-40, 40, 40_001)
@@ -100,7 +100,7 @@ def test_intervals_hold_their_level_over_populations() -> None:
 # ------------------------------------------------------------------------------------------------------------- digits
 
 # Two totals of the sensitive column for which what is taken back differs by half a step of the lattice of weights.
-CLAMP = planned().clamp
+CLAMP = planned().certificate.evidence.taken_back()
 assert CLAMP is not None
 SLOPE, CENTRE, REACH = Fraction(CLAMP.slopes[0][0]), Fraction(CLAMP.reads[0].centre), Fraction(CLAMP.reach)
 LOW = Fraction(75_000)
@@ -157,4 +157,4 @@ def test_a_quarter_of_the_mask_is_not_enough() -> None:
 
 def test_a_clamp_is_a_public_value() -> None:
     assert isinstance(CLAMP, Clamp)
-    assert planned().clamp == CLAMP
+    assert planned().certificate.evidence.taken_back() == CLAMP

@@ -18,8 +18,9 @@ from attrpriv.engines.tables import open_table
 from attrpriv.engines.view import Cells, draw
 from attrpriv.engines.view_answers import CellSums, Viewed, view_sums
 from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
-from attrpriv.methods.view.plan import ViewPlan, public_shares
+from attrpriv.methods.view.plan import public_shares
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import parse_condition

@@ -16,8 +16,9 @@ from scipy.stats import binom
 from attrpriv.engines.view_answers import CellMoments, CellSums, ViewMoments, ViewSums
 from attrpriv.engines.view_values import AtMost, Quadratic
 from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
-from attrpriv.methods.view.plan import ViewPlan, public_shares
+from attrpriv.methods.view.plan import public_shares
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attrpriv.methods.base.accuracy import Error, folded_size, folded_tail
+from attrpriv.methods.base.accuracy import ExpectedError, folded_size, folded_tail
 from attrpriv.methods.count_transport.lattice import float_law
 from attrpriv.numerics.laws.lattice import binomial_sum
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
@@ -55,7 +55,7 @@ class ExpectedCount:
     def _rmse(self, centre: float) -> float:
         return math.sqrt(math.fsum(p.chance * (p.sd**2 + (p.mean - centre) ** 2) for p in self.parts))
 
-    def error(self, centre: int) -> Error:
+    def error(self, centre: int) -> ExpectedError:
         """Of the answer `centre`."""
         laws = [(part.chance, part.law) for part in self.parts if part.law is not None]
         if len(laws) == len(self.parts):
@@ -63,7 +63,7 @@ class ExpectedCount:
         else:
             size = math.fsum(p.chance * folded_size(p.mean - centre, p.sd) for p in self.parts)
             reach = self._reach(centre)
-        return Error(rmse=self._rmse(centre), mean_absolute=size, alpha95=reach)
+        return ExpectedError(rmse=self._rmse(centre), mean_absolute=size, alpha95=reach)
 
     def _reach(self, centre: float) -> float:
         low, high = 0.0, self._rmse(centre) / math.sqrt(0.05)  # Chebyshev

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import QueryError
-from attrpriv.methods.base.column_plan import Group, Union
+from attrpriv.methods.base.column_plan import Group, SubsetUnion
 from attrpriv.methods.choice.coverage import require_one_meaning
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
@@ -82,7 +82,7 @@ class Rows:
         inside = {where: sum(sizes[one] for one in sizes if one != where and around[one] == where) for where in sizes}
         return {where: (size - inside[where], around[where]) for where, size in sizes.items()}
 
-    def unions(self) -> tuple[Union, ...]:
+    def unions(self) -> tuple[SubsetUnion, ...]:
         """What is counted in the table itself, because engines, types and collations compare in their own ways.
 
         Subsets next to each other are apart iff at least one holds for as many rows as they have together, and they are inside
@@ -97,7 +97,7 @@ class Rows:
                 found.append((inner, sum(sizes[where] for where in inner)))
             if inner and outer is not None:
                 found.append(([outer, *inner], sizes[outer]))
-        return tuple(Union(wheres=tuple(map(str, wheres)), rows=rows) for wheres, rows in found)
+        return tuple(SubsetUnion(wheres=tuple(map(str, wheres)), rows=rows) for wheres, rows in found)
 
     def _require_possible(self, problem: Problem) -> None:
         wheres = list(dict.fromkeys(self.wheres))

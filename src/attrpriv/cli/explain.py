@@ -16,8 +16,8 @@ from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.accuracy import WARNED
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.advice import advice
-from attrpriv.methods.view.plan import ViewPlan
 from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.session.derived_plan import computed_line

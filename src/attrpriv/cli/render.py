@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
     from attrpriv.demo import Demo
-    from attrpriv.methods.view.plan import ViewPlan
+    from attrpriv.methods.base.view_plan import ViewPlan
     from attrpriv.session.release import Release
     from attrpriv.session.split import Ranked
 

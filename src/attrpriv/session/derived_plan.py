@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, Error, Noise
+from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, ExpectedError, Noise
 from attrpriv.methods.base.plan import Plan
 from attrpriv.queries.derived import Derived, Question
 from attrpriv.queries.query import Query
@@ -46,7 +46,7 @@ class PartsPlan(Plan):
     def remarks(self) -> tuple[str, ...]:
         return (*self.lines, *super().remarks)
 
-    def error_of(self, query: Question) -> Error:
+    def error_of(self, query: Question) -> ExpectedError:
         """Of a multiple of one answer, the multiple of its error; of a quotient none is known before the numbers are."""
         if isinstance(query, Derived):
             factor = query.factor
@@ -54,7 +54,7 @@ class PartsPlan(Plan):
         return super().error_of(query) if query in self.queries else self._before(query).error_of(query)
 
     @property
-    def error(self) -> Error:
+    def error(self) -> ExpectedError:
         """The expected error of the answer; of several answers, ask `error_of` for each."""
         if len(self.asked) != 1:
             raise UsageError(f"plan: has {len(self.asked)} answers; ask error_of(query) for one of them.")

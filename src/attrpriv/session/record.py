@@ -145,9 +145,10 @@ def _asked(entry: Entry) -> list[str]:
 def _public_answers(plan: Plan) -> list[float]:
     """What a plan tells that reads no row."""
     if plan.tally is not None:
-        told = plan.tallied([0] * len(plan.tally.cells), [0] * len(plan.tally.categories))
-        return [value for values in told for value in values]
-    return list(plan.answers([Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)))
+        found: Any = [0] * len(plan.tally.cells), [0] * len(plan.tally.categories)
+    else:
+        found = [Fraction(0)] * len(plan.columns), (0,) * len(plan.categories)
+    return [value for values in plan.answered(found) or () for value in values]
 
 
 def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
@@ -215,8 +216,7 @@ def _is_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> bool:
         return False
     each = told["groups"] if grouped else [told]
     names = [one.get("group") for one in each]
-    cells = () if plan.tally is None or not grouped else plan.tally.cells
-    expected = tuple(cell.name for cell in cells) or plan.group_names(query)
+    expected = plan.group_names(query)
     known = not grouped or all(set(one) == _GROUP for one in each)
     return (
         known and tuple(names) == expected and all(_is_number(one["value"]) and _is_interval(one["interval"]) for one in each)

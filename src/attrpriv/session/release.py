@@ -6,7 +6,7 @@ What was asked is a query, or is computed from the answers to queries (`derived`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from attrpriv.errors import UsageError
 from attrpriv.formatting import answer as shown_answer
 from attrpriv.formatting import number, printable, some
 from attrpriv.methods.base.accuracy import Reach
+from attrpriv.methods.base.parts import Values
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.best_guess import BestGuess
 from attrpriv.notebook.frames import FrameKind, release_frame
@@ -244,22 +245,10 @@ class Release:
         }
 
 
-def noisy_answers(plan: Plan, values: Sequence[float]) -> tuple[Answer, ...]:
-    """The answers of a plan that adds noise."""
-    left = iter(values)
-    told = [[(name, next(left)) for name in plan.group_names(query)] for query in plan.queries]
-    return tuple(
-        Answer(query, tuple(Value(value, plan.spread_of(query, name), name) for name, value in found))
-        for query, found in zip(plan.queries, told, strict=True)
-    )
-
-
-def tallied_answers(plan: Plan, values: Sequence[Sequence[float]]) -> tuple[Answer, ...]:
-    """The answers of a plan that counts; one value for each cell where the query has groups."""
-    names = () if plan.tally is None else tuple(cell.name for cell in plan.tally.cells)
+def drawn_answers(plan: Plan, values: Values) -> tuple[Answer, ...]:
+    """The answers of a plan that draws: one value, or one for each group."""
     answers = []
-    for query, found in zip(plan.queries, values, strict=True):
-        groups = names if query.group_by is not None else (None,)
-        spread = plan.spread_of(query)
-        answers.append(Answer(query, tuple(Value(v, spread, group) for v, group in zip(found, groups, strict=True))))
+    for query, told in zip(plan.queries, values, strict=True):
+        named = zip(plan.group_names(query), told, strict=True)
+        answers.append(Answer(query, tuple(Value(value, plan.spread_of(query, name), name) for name, value in named)))
     return tuple(answers)

@@ -27,9 +27,9 @@ from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.choice.ranking import Ranking
-from attrpriv.methods.view.plan import ViewPlan
 from attrpriv.policy import Policy
 from attrpriv.policy.change import require_tighter
 from attrpriv.queries.derived import parts_of
@@ -39,10 +39,10 @@ from attrpriv.session.derived import with_computed
 from attrpriv.session.ledger_record import LedgerRecord
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
-from attrpriv.session.release import Release, noisy_answers, tallied_answers
+from attrpriv.session.release import Release, drawn_answers
 from attrpriv.session.request import Asked, require_answered
 from attrpriv.session.split import Planner, Queries, Ranked, Steps, read_questions, settle
-from attrpriv.session.table_reads import averages, public_grids, require_other_records, statistics, tallied, weighted
+from attrpriv.session.table_reads import read, require_other_records
 from attrpriv.session.turns import Turn, in_turns
 from attrpriv.session.view_rows import ViewRows, require_answerable
 
@@ -290,21 +290,15 @@ class Session:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
             require_other_records(self.policy, self._open)
-            if plan.tally is not None:
-                answers = tallied_answers(plan, tallied(self._open, plan, plan.tally))
-            elif plan.weights is not None:
-                values = weighted(self._open(), plan, plan.weights)
+            if plan.view is not None:
+                require_answerable(self._open(), self.policy, plan.queries)
+                answers = self._rows_of(plan.view, ledger).answers(plan.queries)
+            else:
+                values = plan.answered(read(self._open, plan, self.policy))
                 if values is None:
                     self._record_failure(ledger, plan, asked)
                     return RefusedError(FAILED)
-                answers = noisy_answers(plan, values)
-            elif plan.statistic is not None:
-                answers = noisy_answers(plan, plan.answers(statistics(self._open, plan, plan.statistic)))
-            elif plan.view is None:
-                answers = noisy_answers(plan, plan.answers(*averages(self._open, plan, public_grids(self.policy))))
-            else:
-                require_answerable(self._open(), self.policy, plan.queries)
-                answers = self._rows_of(plan.view, ledger).answers(plan.queries)
+                answers = drawn_answers(plan, values)
             entry = ledger.commit(
                 kind="release" if plan.view is None else "answer",
                 time=self._time(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
@@ -21,10 +22,10 @@ from attrpriv.engines.tables import Source
 from attrpriv.engines.tally import TallyRead
 from attrpriv.errors import CertificateError, DataError
 from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.parts import StatisticPart, TallyPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.base.tally import Tally, TallyCategory
-from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from attrpriv.policy import Policy
 from attrpriv.queries.arithmetic import LinearForm
 from attrpriv.queries.conditions import Condition, joined, parse_condition
@@ -52,6 +53,19 @@ def require_other_records(policy: Policy, opened: Opened) -> None:
             require_other_table(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
 
 
+def read(opened: Opened, plan: Plan, policy: Policy) -> Any:
+    """What the plan's part reads, from one pass."""
+    match plan.part:
+        case TallyPart(tally=tally):
+            return tallied(opened, plan, tally)
+        case StatisticPart(statistic=how):
+            return statistics(opened, plan, how)
+        case WeightsPart():
+            return weighted(opened, plan)
+        case _:
+            return averages(opened, plan, public_grids(policy))
+
+
 def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None) -> tuple[list[Fraction], tuple[int, ...]]:
     """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
     counted = any(query.kind == "count" for query in plan.queries)
@@ -77,13 +91,13 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     return [*averaged, *means], () if found.tally is None else found.tally.categories
 
 
-def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> list[Fraction]:
+def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> tuple[list[Fraction], tuple[int, ...]]:
     """The exact value of the plan's statistic, kept in its range, from one pass."""
     (query,) = [query for query in plan.queries if not query.whole_table]
     rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips))
     if rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {rows}. Got {plan.n}.")
-    return [how.kept(value)]
+    return [how.kept(value)], ()
 
 
 def public_grids(policy: Policy) -> dict[str, Grid]:
@@ -112,23 +126,22 @@ def _combined(part: ColumnPlan, form: LinearForm | None, means: Iterator[Fractio
     return form.of({column: next(means) for column in part.terms})
 
 
-def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[tuple[float, ...], ...]:
-    """The noisy counts, from one pass; a public answer reads no row."""
+def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[Sequence[int], Sequence[int]]:
+    """The counts of the tally's cells and of the sensitive column's categories, from one pass; a public answer reads no row."""
     if tally.centre is not None:
-        return plan.tallied([0] * len(tally.cells), [0] * len(tally.categories))
+        return [0] * len(tally.cells), [0] * len(tally.categories)
     found = scan(opened(), (), tally_read(tally))
     if found.rows != plan.n or found.tally is None:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-    return plan.tallied(found.tally.cells, found.tally.categories)
+    return found.tally.cells, found.tally.categories
 
 
-def weighted(source: Source, plan: Plan, weights: WeightsEvidence) -> tuple[float, ...] | None:
-    """Weighted averages, from one pass; None where the weights do not exist."""
-    reads = [GramRead(one.column, one.centre, one.step, one.fill) for one in (*weights.sensitive, *weights.columns)]
-    found = gram(source, reads)
+def weighted(opened: Opened, plan: Plan) -> tuple[int, Sequence[int], Sequence[Sequence[int]]]:
+    """The number of rows, and the sums and products of the columns that are weighted, from one pass."""
+    found = gram(opened(), [GramRead(*one) for one in plan.certificate.evidence.gram_columns()])
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
-    return plan.weighted(found.rows, found.sums, found.products)
+    return found.rows, found.sums, found.products
 
 
 def tally_read(tally: Tally) -> TallyRead:

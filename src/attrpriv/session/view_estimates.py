@@ -28,8 +28,8 @@ from attrpriv.engines.view_quantiles import view_quantiles, weighted_hits
 from attrpriv.engines.view_values import AtMost, Quadratic
 from attrpriv.errors import DataError
 from attrpriv.methods.base.accuracy import Spread
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.view.answers import standard_error
-from attrpriv.methods.view.plan import ViewPlan
 from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.queries.query import Query
 from attrpriv.session.release import Value

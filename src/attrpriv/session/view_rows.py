@@ -21,7 +21,8 @@ from attrpriv.engines.view_answers import Viewed, check_queries
 from attrpriv.engines.view_file import write_view
 from attrpriv.engines.view_values import Group
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.methods.view.plan import ViewPlan, public_shares
+from attrpriv.methods.base.view_plan import ViewPlan
+from attrpriv.methods.view.plan import public_shares
 from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.policy import Policy
 from attrpriv.policy.models import digest_of

@@ -273,10 +273,10 @@ def test_an_average_over_a_subset_says_what_it_needs() -> None:
 def test_a_combination_after_its_columns() -> None:
     first = plan("avg(weight)", spend=0.3)
     then = plan("avg(2*weight + height)", spend=1.0, earlier=first.certificate.evidence)
-    assert then.certificate.evidence.columns == ("weight", "height + 2 * weight")  # type: ignore[union-attr]
+    assert then.certificate.evidence.columns == ("weight", "height + 2 * weight")  # type: ignore[attr-defined]
     then.verify()
     last = plan("avg(height)", spend=0.5, earlier=plan("avg(2*weight + height)", spend=0.3).certificate.evidence)
-    assert last.certificate.evidence.columns == ("height + 2 * weight", "height")  # type: ignore[union-attr]
+    assert last.certificate.evidence.columns == ("height + 2 * weight", "height")  # type: ignore[attr-defined]
 
 
 def test_an_earlier_name_that_means_two_things_is_refused() -> None:

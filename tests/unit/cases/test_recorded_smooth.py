@@ -223,7 +223,7 @@ def test_rounding_shows_given_all_secrets_that_are_read_or_joined(made: Made, mo
     assert true_delta(100, 0.03, 1.0, count=2) == pytest.approx(6.65, rel=1e-2)
     with pytest.raises(Refusal, match=r"tied to mean\(g\), mean\(h\).*rounding shows"):
         made(0.03)
-    for module in ("gaussian", "gaussian_transport", "sequence_case"):
+    for module in ("gaussian.plan", "transport.plan", "transport.sequence_case"):
         monkeypatch.setattr(f"attrpriv.methods.{module}.require_smooth", one_by_one)
     made(0.03).certificate.verify()
 

@@ -185,7 +185,7 @@ FORGED = {
         spend=0.5,
     ),
     "another count": Forged(
-        r"entry 1: certificate\.evidence\.now\.identity: must be '\w+', as the policy plans it\.",
+        r"entry 1: tally\.cells\[0\]\.name: must be .stay > 7., as the policy plans it\.",
         the_secret_counted,
         patients(),
         MORE_THAN_A_WEEK,

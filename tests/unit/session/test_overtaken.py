@@ -19,15 +19,15 @@ POLICY = made(assume={**made().assume[0].to_json(), "mean": {"income": 60_000, "
 
 def overtake(monkeypatch: pytest.MonkeyPatch, place: Path, other: tuple[Any, ...], policy: ap.Policy = POLICY) -> None:
     """While the next release reads its table, another session releases."""
-    read = reading.averages
+    read = reading.read
 
     def late(*arguments: Any, **named: Any) -> Any:
-        monkeypatch.setattr(at_work, "averages", read)
+        monkeypatch.setattr(at_work, "read", read)
         with session(place, policy) as second:
             second.release(*other, spend=0.5)
         return read(*arguments, **named)
 
-    monkeypatch.setattr(at_work, "averages", late)
+    monkeypatch.setattr(at_work, "read", late)
 
 
 @pytest.mark.parametrize(

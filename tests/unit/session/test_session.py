@@ -456,10 +456,10 @@ def test_of_two_processes_with_one_question_the_slower_one_tells_the_faster_ones
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both looked before either had written; one value is recorded, and both show it."""
-    real = Plan.answers
+    real = Plan.answered
     faster: list[Any] = []
 
-    def answers(plan: Plan, *found: Any) -> Any:
+    def answered(plan: Plan, *found: Any) -> Any:
         drawn = real(plan, *found)
         if not faster:
             faster.append(None)
@@ -467,7 +467,7 @@ def test_of_two_processes_with_one_question_the_slower_one_tells_the_faster_ones
                 faster[0] = rival.release()
         return drawn
 
-    monkeypatch.setattr(Plan, "answers", answers)
+    monkeypatch.setattr(Plan, "answered", answered)
     with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
         slower = session.release()
         assert slower.recorded
@@ -486,18 +486,18 @@ def test_a_recorded_plan_of_another_version_is_pointed_to(tmp_path: Path, monkey
 
 def test_no_value_exists_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    real_answers, real_commit = Plan.answers, Ledger.commit
+    real_answered, real_commit = Plan.answered, Ledger.commit
 
-    def answers(plan: Any, averages: Any, counts: Any) -> Any:
+    def answered(plan: Any, found: Any) -> Any:
         order.append("noise")
-        return real_answers(plan, averages, counts)
+        return real_answered(plan, found)
 
     def commit(ledger: Ledger, **contents: Any) -> Any:
         order.append("commit")
         assert not Path(ledger.place).exists()
         return real_commit(ledger, **contents)
 
-    monkeypatch.setattr(Plan, "answers", answers)
+    monkeypatch.setattr(Plan, "answered", answered)
     monkeypatch.setattr(Ledger, "commit", commit)
     with ap.Session(students(), made(), ledger=tmp_path / "x.ledger") as session:
         session.release()

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenModel, NonNegative
-from attrpriv.methods.base.evidence import Evidence
 
 NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
 # What plans are compared by: root mean square, mean absolute error, or what 95% of the errors stay below.
@@ -23,12 +22,20 @@ OFF_BY = (0.01, 0.02, 0.05, 0.1)
 # that hides little, a second ledger.
 FRAGILE, SHAPE, WEAK, ANOTHER = "fragile:", "shape:", "weak promise:", "another ledger:"
 WARNED = (FRAGILE, SHAPE, WEAK, ANOTHER)
+# What an owner can state instead of exact numbers.
+ROOM = "State a tolerance."
 
 
 class Reach(Protocol):
     """A law of an answer around the table's own value."""
 
     def reach(self, level: float) -> float: ...
+
+
+class ErrorLaw(Reach, Protocol):
+    """The same of an average, which a sum is a multiple of."""
+
+    def scaled(self, factor: float) -> Reach: ...
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,7 @@ class Noise(FrozenModel):
     individuals: NonNegative = Field(default=0.0, description="scale of further Laplace noise that protects single rows")
 
 
-class Error(FrozenModel):
+class ExpectedError(FrozenModel):
     """How far an answer will be from the table's own statistic, as far as public facts tell.
 
     Averages over the tables of the assumption, at the law of its class for which they are largest
@@ -75,11 +82,11 @@ class Error(FrozenModel):
         """One of the three numbers that plans are compared by."""
         return {"rmse": self.rmse, "mean_absolute": self.mean_absolute, "alpha95": self.alpha95}[measure]
 
-    def scaled(self, factor: float) -> Error:
-        return Error(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
+    def scaled(self, factor: float) -> ExpectedError:
+        return ExpectedError(**{name: None if value is None else value * factor for name, value in self.to_json().items()})
 
 
-UNKNOWN_ERROR = Error(rmse=None, mean_absolute=None, alpha95=None)
+UNKNOWN_ERROR = ExpectedError(rmse=None, mean_absolute=None, alpha95=None)
 
 
 class ModelError(FrozenModel):
@@ -100,7 +107,7 @@ def unaffected(epsilon: float) -> tuple[ModelError, ...]:
     return off_by(lambda off: epsilon)
 
 
-def fragile(epsilon: float, rows: Sequence[ModelError], room: str = Evidence.room) -> str | None:
+def fragile(epsilon: float, rows: Sequence[ModelError], room: str = ROOM) -> str | None:
     """One line where an error of 1% more than doubles epsilon; also where nobody knows what an error does.
 
     `room` is what the evidence says of what can be stated instead of exact numbers.
@@ -123,16 +130,16 @@ def _quantile(kind: NoiseKind, level: float) -> float:
     return -math.log1p(-level) if kind == "laplace" else 0.0
 
 
-def gaussian_error(scale: float) -> Error:
+def gaussian_error(scale: float) -> ExpectedError:
     """The error of Gaussian noise: alpha95 is the alpha of (alpha, beta) accuracy at beta = 0.05."""
-    return Error(rmse=scale, mean_absolute=scale * math.sqrt(2 / math.pi), alpha95=scale * _quantile("gaussian", 0.95))
+    return ExpectedError(rmse=scale, mean_absolute=scale * math.sqrt(2 / math.pi), alpha95=scale * _quantile("gaussian", 0.95))
 
 
-def laplace_error(scale: float) -> Error:
-    return Error(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
+def laplace_error(scale: float) -> ExpectedError:
+    return ExpectedError(rmse=scale * math.sqrt(2), mean_absolute=scale, alpha95=scale * _quantile("laplace", 0.95))
 
 
-def noise_error(gaussian: float, laplace: float) -> Error:
+def noise_error(gaussian: float, laplace: float) -> ExpectedError:
     """The error of Gaussian noise, with Laplace noise on top where there is any."""
     if not laplace:
         return gaussian_error(gaussian)
@@ -142,7 +149,7 @@ def noise_error(gaussian: float, laplace: float) -> Error:
     ratio = gaussian / laplace / math.sqrt(2)
     absolute = gaussian * math.sqrt(2 / math.pi) + laplace * float(erfcx(ratio))
     rmse = math.hypot(gaussian, laplace * math.sqrt(2))
-    return Error(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
+    return ExpectedError(rmse=rmse, mean_absolute=absolute, alpha95=sum_reach(gaussian, laplace, 0.95))
 
 
 def folded_size(bias: float, sd: float) -> float:
@@ -175,10 +182,10 @@ def folded_reach(bias: float, sd: float, level: float) -> float:
     return high
 
 
-def largest_error(errors: Sequence[Error]) -> Error:
+def largest_error(errors: Sequence[ExpectedError]) -> ExpectedError:
     """Over several laws that the assumption allows: the largest of each number."""
     rmse, size, reach = zip(*((e.rmse or 0.0, e.mean_absolute or 0.0, e.alpha95 or 0.0) for e in errors), strict=True)
-    return Error(rmse=max(rmse), mean_absolute=max(size), alpha95=max(reach))
+    return ExpectedError(rmse=max(rmse), mean_absolute=max(size), alpha95=max(reach))
 
 
 def sum_reach(gaussian: float, laplace: float, level: float) -> float:

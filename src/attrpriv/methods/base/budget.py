@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError
-from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.charges import CHARGES
 from attrpriv.numerics.calibration.gaussian import classical_mu, gaussian_mu
 from attrpriv.numerics.calibration.grids import grid_charge
 from attrpriv.numerics.rounding import COMPUTED_DOWN, LEFT_DOWN
@@ -57,7 +57,7 @@ class Budget:
     @property
     def charges(self) -> dict[str, float]:
         """What is paid besides the calibration, by the names under which evidence stores it."""
-        return {name: getattr(self, name) for name in Charged.model_fields}
+        return {name: getattr(self, name) for name in CHARGES}
 
     @property
     def excess(self) -> float:

@@ -5,66 +5,17 @@ from __future__ import annotations
 import math
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import FrozenModel
-from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence
-from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
-from attrpriv.methods.chain_quilt.proof import ChainEvidence
-from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
-from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
-from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
-from attrpriv.methods.gaussian.proof import GaussianEvidence
-from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
-from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
-from attrpriv.methods.hierarchy.proof import HierarchyEvidence
-from attrpriv.methods.laplace_sequence.proof import CountSequenceEvidence
-from attrpriv.methods.markov_quilt.proof import QuiltEvidence
-from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
-from attrpriv.methods.parameter_counts.proof import (
-    ParameterKernelEvidence,
-    ParameterNoiseEvidence,
-    ParameterWassersteinEvidence,
-)
-from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
-from attrpriv.methods.transport.proof import TransportEvidence
-from attrpriv.methods.transport.sequence_proof import SequenceEvidence
-from attrpriv.methods.view.proof import ViewEvidence
+from attrpriv.methods.base.evidence import Evidence
+from attrpriv.methods.base.sensitivity import LaplaceEvidence
 
 # A smaller share of a budget is nothing: noise for it would be a thousand times what the whole budget asks for.
 LEAST_LEFT = 1e-6
 
-AnyEvidence = Annotated[
-    GaussianEvidence
-    | LaplaceEvidence
-    | ConstantEvidence
-    | ViewEvidence
-    | ChainEvidence
-    | CountLaplaceEvidence
-    | CountDirectEvidence
-    | CountCasesEvidence
-    | CountSequenceEvidence
-    | WassersteinEvidence
-    | KernelEvidence
-    | CouplingEvidence
-    | CountTransportEvidence
-    | CountHybridEvidence
-    | GroupEvidence
-    | GroupVectorEvidence
-    | GroupTransportEvidence
-    | GroupVectorTransportEvidence
-    | HierarchyEvidence
-    | TransportEvidence
-    | SequenceEvidence
-    | QuantileClipEvidence
-    | WeightsEvidence
-    | QuiltEvidence
-    | ParameterNoiseEvidence
-    | ParameterWassersteinEvidence
-    | ParameterKernelEvidence,
-    Field(discriminator="kind"),
-]
+AnyEvidence = Annotated[SerializeAsAny[Evidence], BeforeValidator(Evidence.of_kind)]
 
 
 class Certificate(FrozenModel):

@@ -39,3 +39,6 @@ class Charged(Evidence):
         """The delta of the whole promise, where the calibration alone reaches `worst` at the inner epsilon."""
         close = math.exp(self.lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
         return (close + self.clip_delta + self.fit_delta + self.reserve) * COMPUTED_UP
+
+
+CHARGES: tuple[str, ...] = tuple(name for name in Charged.model_fields if name not in Evidence.model_fields)

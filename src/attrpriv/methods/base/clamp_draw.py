@@ -24,8 +24,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import Error
+from attrpriv.methods.base.accuracy import ErrorLaw, ExpectedError
 from attrpriv.methods.base.clamp import Clamp, Read, Rows
+from attrpriv.methods.base.clamp_error import clamp_spreads
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.noise import correlated_noise
 
@@ -101,6 +103,15 @@ def _length(clamp: Clamp, told: Sequence[Fraction]) -> float:
     return float(np.linalg.norm(np.linalg.solve(root, vector)))
 
 
+def clamp_law(clamp: Clamp, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
+    """The law of the error of the average at this place, over the tables that the assumption describes."""
+    part = columns[place]
+    wander = part.parameters["wander"]
+    if isinstance(wander, float):
+        return ClampSpread(part.noise.scale, wander, float(part.parameters["room"]))
+    return clamp_spreads(clamp, wander, part.parameters["bias"], [other.noise.scale for other in columns])[place]
+
+
 @dataclass(frozen=True)
 class ClampSpread:
     """The law of an answer around the table's own value, over the populations of the assumption: s, w and h above."""
@@ -108,6 +119,9 @@ class ClampSpread:
     scale: float
     wander: float
     room: float
+
+    def scaled(self, factor: float) -> ClampSpread:
+        return ClampSpread(self.scale * factor, self.wander * factor, self.room * factor)
 
     def reach(self, level: float) -> float:
         """Half the width of the interval that holds the table's own value with this confidence, from above."""
@@ -154,9 +168,9 @@ class ClampSpread:
     def rmse(self) -> float:
         return math.sqrt(self.scale**2 + max(0.0, self.beyond_squared()))
 
-    def error(self) -> Error:
+    def error(self) -> ExpectedError:
         """E err^2 = s^2 + 2 [(w^2 + h^2) Phi(-h/w) - w h phi(h/w)], and the rest from the law."""
-        return Error(rmse=self.rmse, mean_absolute=self._absolute(), alpha95=self.reach(0.95))
+        return ExpectedError(rmse=self.rmse, mean_absolute=self._absolute(), alpha95=self.reach(0.95))
 
     def beyond_squared(self) -> float:
         """The mean square of the part of y beyond +-h."""

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import Error
+from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.clamp import Clamp
 from attrpriv.numerics.rounding import COMPUTED_DOWN
 
@@ -76,7 +76,7 @@ class MovedSpread:
     def _rmse(self) -> float:
         return math.sqrt(self.scale**2 + float(self.weights @ self.residuals**2))
 
-    def error(self) -> Error:
+    def error(self) -> ExpectedError:
         import numpy as np
         from scipy.special import ndtr
 
@@ -85,7 +85,7 @@ class MovedSpread:
         if self.scale:
             z = size / self.scale
             folded = self.scale * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + size * (1 - 2 * ndtr(-z))
-        return Error(rmse=self.rmse, mean_absolute=float(self.weights @ folded) * self.unit, alpha95=self.reach(0.95))
+        return ExpectedError(rmse=self.rmse, mean_absolute=float(self.weights @ folded) * self.unit, alpha95=self.reach(0.95))
 
 
 def clamp_spreads(

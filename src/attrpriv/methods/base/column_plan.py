@@ -10,7 +10,7 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.methods.base.accuracy import Error, Noise
+from attrpriv.methods.base.accuracy import ExpectedError, Noise
 from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace
 
 
@@ -21,7 +21,7 @@ class Group(FrozenModel):
     column: str
 
 
-class Union(FrozenModel):
+class SubsetUnion(FrozenModel):
     """So many rows of the table satisfy at least one of these conditions: a public number."""
 
     wheres: tuple[str, ...]
@@ -36,7 +36,7 @@ class ColumnPlan(FrozenModel):
     rows: int | None = Field(default=None, description="how many these are, a public number")
     noise: Noise
     independent: NonNegative = Field(default=0.0, description="the part of Gaussian noise that is this column's own")
-    error: Error
+    error: ExpectedError
     centre: Finite | None = Field(default=None, description="the public answer, where no row is read")
     fill: Finite | None = None
     clip: tuple[Finite, Finite] | None = None
@@ -63,12 +63,16 @@ def clipped(part: ColumnPlan, average: Fraction) -> Fraction:
     return min(max(average, Fraction(part.clip[0])), Fraction(part.clip[1]))
 
 
-def noisy(part: ColumnPlan, average: Fraction, secret: float | None, step: float | None, *, as_it_is: bool) -> Fraction:
-    """`as_it_is`: the certificate's evidence can cover an average as it is, and was asked whether it does."""
+def noisy(part: ColumnPlan, average: Fraction, *, as_it_is: bool, hidden: tuple[float, float] | None = None) -> Fraction:
+    """The average with the noise of its column.
+
+    `as_it_is`: the certificate's evidence can cover an average as it is, and was asked whether it does. `hidden`: a scale of
+    the noise that depends on the table, and the public grid that it is drawn on.
+    """
     if part.centre is not None:
         return Fraction(part.centre)
-    if secret is not None and step is not None:
-        drawn = add_gaussian_on(average, secret, step)
+    if hidden is not None:
+        drawn = add_gaussian_on(average, *hidden)
     elif part.noise.kind == "gaussian":
         drawn = add_gaussian(average, part.independent)
     elif part.noise.kind == "laplace":

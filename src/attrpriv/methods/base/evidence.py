@@ -7,21 +7,33 @@
 | `follows(earlier)`, `spent(epsilon, delta)` | it stands alone: nothing before it, and no rule leads on from it |
 | `covers`, `covers_statistic`, `covers_tally` | no average, no statistic, no count |
 | `suits(columns, ...)` | any columns, each of which `covers` is asked about |
+| `drawn`, `error_law` | averages get the noise of their columns, and err by it |
+| `kernel_draw`, `weighted` | nothing is drawn |
 
-What must never change: a kind that says nothing about a question has not proved it.
+A kind is known by its name: `Evidence.of_kind` finds the class of a recorded one, which the table of methods (`methods.table`)
+names the home of. What must never change: a kind that says nothing about a question has not proved it.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
+from attrpriv.methods.base.accuracy import ROOM, ErrorLaw
+from attrpriv.methods.base.clamp import Clamp, Read
+from attrpriv.methods.base.clamp_draw import clamp_bits, clamp_law, clamped, statistic
+from attrpriv.methods.base.column_plan import ColumnPlan, noisy
+from attrpriv.methods.base.noise_layout import Design, common_bits
+from attrpriv.methods.table import home_of_evidence
+from attrpriv.noise import correlated_noise
 
 if TYPE_CHECKING:
-    from attrpriv.methods.base.clamp import Clamp, Read
+    from matplotlib.figure import Figure
 
 Matrix = tuple[tuple[Finite, ...], ...]
 
@@ -45,18 +57,57 @@ class Counted:
     scale: float
 
 
+@dataclass(frozen=True)
+class Told:
+    """What a plan reads besides the columns that it releases: secret, used for one draw and forgotten."""
+
+    read: Mapping[str, Fraction] = field(default_factory=dict)
+    """The averages of sensitive columns."""
+    inside: tuple[int, ...] = ()
+    """How many rows each category within the secret's set has, in the order of the assumption."""
+    outside: tuple[int, ...] = ()
+
+
 class Evidence(FrozenModel):
     """The numbers from which a promise is computed again."""
 
+    kinds: ClassVar[dict[str, type[Evidence]]] = {}
+    kind: str
     words: ClassVar[str] = "a release of another kind"
     """What was released, for messages about what may follow it."""
-    room: ClassVar[str] = "State a tolerance."
+    room: ClassVar[str] = ROOM
     """What an owner can state instead of exact numbers."""
     reads_rows: ClassVar[bool] = True
     reads_categories: ClassVar[bool] = False
     """Whether the sensitive column's categories are counted beside the averages."""
     goes_on: ClassVar[bool] = False
     """Whether a rule leads on from it: `spent` and `follows` are its own."""
+    as_it_is: ClassVar[bool] = False
+    """Whether it can cover an average without any noise; `covers` says whether it does."""
+    weighs: ClassVar[bool] = False
+    """Whether answers are weighted averages, from the products of columns."""
+    found_by_program: ClassVar[frozenset[str]] = frozenset()
+    """Fields that a program found and that the rest proves: another machine may find others."""
+    found_by_search: ClassVar[bool] = False
+    """Whether a search found the noise's scale, which the rest proves: another version may find a little less."""
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        super().__pydantic_init_subclass__(**options)
+        kind = cls.model_fields["kind"].default
+        if isinstance(kind, str):
+            Evidence.kinds[kind] = cls
+
+    @classmethod
+    def of_kind(cls, value: object) -> object:
+        """The evidence that JSON holds; its class is loaded where nothing has used it yet."""
+        kind = value.get("kind") if isinstance(value, Mapping) else None
+        if kind is None:
+            return value
+        home_of_evidence(str(kind))
+        if kind not in Evidence.kinds:
+            raise ValueError(f"kind: must be a kind of evidence that a method knows. Got {kind!r}.")
+        return Evidence.kinds[kind].model_validate(value)
 
     def delta(self, epsilon: float) -> float:
         """The delta reached at `epsilon`, from above."""
@@ -106,6 +157,56 @@ class Evidence(FrozenModel):
         """The sensitive statistics that are read besides the columns."""
         clamp = self.taken_back()
         return () if clamp is None else clamp.reads
+
+    # Drawing. What is read of the table goes in, what may be shown comes out.
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        """One noisy average for each column; what is to be taken back of a secret is, before the noise."""
+        clamp = self.taken_back()
+        if clamp is None:
+            return self.noised(columns, averages)
+        hidden = [statistic(one, told.read) for one in clamp.reads]
+        return self.noised(columns, clamped(clamp, averages, hidden, self.common_bits(columns)))
+
+    def noised(
+        self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], hidden: tuple[float, float] | None = None
+    ) -> list[Fraction]:
+        """The averages with the noise that they have in common, and each with its own."""
+        factor = self.common_noise()
+        common = correlated_noise(factor, self.common_bits(columns)) if factor else [Fraction(0)] * len(averages)
+        moved = [average + noise for average, noise in zip(averages, common, strict=True)]
+        return [
+            noisy(part, average, as_it_is=self.as_it_is, hidden=hidden) for part, average in zip(columns, moved, strict=True)
+        ]
+
+    def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
+        """How fine the grid of masks and of the common noise is."""
+        own, clamp = tuple(part.independent for part in columns), self.taken_back()
+        factor = self.common_noise()
+        return common_bits(Design(own, factor)) if clamp is None else clamp_bits(clamp, own, factor)
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw | None:
+        """How far the average at this place will be from the table's own; None: by its noise alone."""
+        clamp = self.taken_back()
+        return None if clamp is None else clamp_law(clamp, columns, place)
+
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        """What a kernel answers for a count, where so many rows are of the secret's categories."""
+        raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
+
+    def gram_columns(self) -> tuple[tuple[str, float, float, float | None], ...]:
+        """Of each column whose products are read: its name, centre, step, and the value for missing entries."""
+        return ()
+
+    def weighted(
+        self, columns: Sequence[ColumnPlan], rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]
+    ) -> dict[str, Fraction] | None:
+        """The weighted averages, from sums over the sensitive columns and then the released ones; None: the weights failed."""
+        raise CertificateError("plan: must weight the columns that its certificate counted on. Nothing was released.")
+
+    def picture(self, epsilon: float, secret: str | None) -> Figure | None:
+        """A picture of what is near the secret; None where there is none to draw."""
+        return None
 
 
 INTERVALS = "State intervals under given (of a network, a tolerance)."

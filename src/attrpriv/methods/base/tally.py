@@ -17,17 +17,13 @@ from typing import Any
 
 from pydantic import Field
 
-from attrpriv.errors import CertificateError, DataError, UsageError
+from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.methods.base.accuracy import Reach, Spread
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.discrete_noise import TallyNoise, WholeSpread
-from attrpriv.methods.base.evidence import Counted
-from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
-from attrpriv.methods.count_transport.target import transport_row
-from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
-from attrpriv.methods.parameter_counts.proof import ParameterKernelEvidence
-from attrpriv.noise import coupled_draw, draw, whole_gaussian, whole_laplace
+from attrpriv.methods.base.evidence import Counted, Evidence
+from attrpriv.noise import whole_gaussian, whole_laplace
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -87,28 +83,14 @@ class Tally(FrozenModel):
         """F."""
         return sum(cell.value * count for cell, count in zip(self.cells, counts, strict=True))
 
-    def released(self, counts: Sequence[int], categories: Sequence[int], certificate: Certificate) -> tuple[int, ...]:
+    def released(self, counts: Sequence[int], categories: Sequence[int], evidence: Evidence) -> tuple[int, ...]:
         """F, or each count of a histogram, with fresh noise; in whole steps."""
         if self.noise == "kernel" and self.centre is None:
-            return (self._from_kernel(self.total(counts), categories, certificate.evidence),)
+            members = sum(count for count, one in zip(categories, self.categories, strict=True) if one.member)
+            return (evidence.kernel_draw(self.total(counts), members, self.scale),)
         if self.histogram:
             return tuple(self.noisy_total(count) for count in counts)
         return (self.noisy_total(self.total(counts)),)
-
-    def _from_kernel(self, total: int, categories: Sequence[int], evidence: object) -> int:
-        if isinstance(evidence, KernelEvidence | ParameterKernelEvidence):
-            return evidence.start + draw(evidence.weights[total - evidence.start])
-        members = sum(count for count, one in zip(categories, self.categories, strict=True) if one.member)
-        if isinstance(evidence, CountTransportEvidence | CountHybridEvidence):
-            moved = transport_row(evidence.transport, members)
-            noise = whole_laplace(self.scale) if self.scale else 0
-            return moved.start + coupled_draw(moved.sources, moved.targets, moved.cell(total)) + noise
-        if not isinstance(evidence, CouplingEvidence):
-            raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
-        row = members - evidence.pairs.low
-        if not 0 <= row < len(evidence.targets):
-            raise DataError(OUTSIDE)
-        return evidence.start + coupled_draw(evidence.sources[row], evidence.targets[row], total - evidence.start)
 
     def noisy_total(self, total: int) -> int:
         """One whole number with fresh noise."""

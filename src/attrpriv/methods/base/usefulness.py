@@ -19,7 +19,7 @@ def worthless(plan: Plan) -> tuple[str, ...]:
 
 
 def _line(plan: Plan, query: Query) -> str | None:
-    found = None if query.whole_table or plan.view is not None else public_range(plan, query)
+    found = None if query.whole_table else plan.part.public_range(query, plan.n)
     error = None if found is None or plan.noise_of(query).kind == "none" else plan.error_of(query).rmse
     if found is None or error is None or error <= (found[1] - found[0]) / 2:
         return None
@@ -28,16 +28,3 @@ def _line(plan: Plan, query: Query) -> str | None:
         f"{query.text}: the expected error of {told} is more than half of its public range [{found[0]:g}, {found[1]:g}]. The "
         "middle of the range, which tells nothing, is the better answer."
     )
-
-
-def public_range(plan: Plan, query: Query) -> tuple[float, float] | None:
-    """Where the policy and the number of rows say that the table's own answer lies, once clipped; None: nowhere."""
-    if plan.tally is not None or query.kind == "count":
-        return (0.0, float(plan.n)) if query.kind == "count" else None
-    part = plan.of(query)
-    if plan.statistic is not None:
-        return plan.statistic.range
-    if part.clip is None:
-        return None
-    weight = query.weight(part.rows or plan.n)
-    return part.clip[0] * weight, part.clip[1] * weight

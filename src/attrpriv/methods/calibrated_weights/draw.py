@@ -28,7 +28,7 @@ Matrix = list[list[Fraction]]
 
 
 def weighted_averages(
-    evidence: WeightsEvidence | None,
+    evidence: WeightsEvidence,
     columns: Sequence[tuple[str, float | None, object]],
     rows: int,
     sums: Sequence[int],
@@ -38,7 +38,7 @@ def weighted_averages(
 
     `columns` are those of a plan, each with its public value for missing entries and its clipping: they must be the evidence's.
     """
-    if evidence is None or list(columns) != [(one.column, one.fill, None) for one in evidence.columns]:
+    if list(columns) != [(one.column, one.fill, None) for one in evidence.columns]:
         raise CertificateError("plan: must weight the columns that its certificate counted on. Nothing was released.")
     p, wanted = len(evidence.sensitive), len(evidence.sensitive) + len(evidence.columns)
     if rows != evidence.rows or len(sums) != wanted or [len(row) for row in products] != [wanted] * wanted:

@@ -16,10 +16,12 @@ import math
 from collections.abc import Sequence
 
 from attrpriv.methods.base.accuracy import Noise, gaussian_error, unaffected
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import WeightsPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import common_assumptions, statement
+from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.calibrated_weights.case import WeightsCase, read_on, regression, undeclared_spacing, weights_case
 from attrpriv.methods.calibrated_weights.length import Failure, failure_upper, least_bound
 from attrpriv.methods.calibrated_weights.proof import WeightsEvidence, direction_eta
@@ -48,16 +50,12 @@ def plan(problem: Problem) -> Plan:
         **_exactness(problem, case, bound),
     )
     certificate.verify()
-    return Plan(
-        mechanism="calibrated_weights",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, case, evidence),
-        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "calibrated_weights",
+        WeightsPart(columns=_columns(problem, case, evidence)),
+        certificate,
+        reference=REFERENCE,
         model_error=unaffected(left.excess),
         notes=_notes(problem, case, evidence, failures, left),
     )

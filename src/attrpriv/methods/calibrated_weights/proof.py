@@ -24,6 +24,7 @@ from pydantic import Field
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.calibrated_weights.length import Failure, failure_upper
 from attrpriv.numerics.rounding import COMPUTED_UP
 
@@ -75,6 +76,7 @@ class WeightsEvidence(Charged):
     """Weights of squared length `bound` that give each sensitive column its target, and a mask on each average."""
 
     words: ClassVar[str] = "a release by calibrated weights"
+    weighs: ClassVar[bool] = True
     kind: Literal["calibrated_weights"] = "calibrated_weights"
     rows: Annotated[int, Field(ge=3)]
     columns: tuple[WeightedColumn, ...] = Field(min_length=1)
@@ -105,6 +107,17 @@ class WeightsEvidence(Charged):
     def direction_eta(self) -> float:
         """What the released law is off, in total variation, because the direction is drawn with finitely many digits."""
         return direction_eta(self.rows, self.bound, len(self.columns))
+
+    def gram_columns(self) -> tuple[tuple[str, float, float, float | None], ...]:
+        return tuple((one.column, one.centre, one.step, one.fill) for one in (*self.sensitive, *self.columns))
+
+    def weighted(
+        self, columns: Sequence[ColumnPlan], rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]
+    ) -> dict[str, Fraction] | None:
+        from attrpriv.methods.calibrated_weights.draw import weighted_averages
+
+        read = [(part.column, part.fill, part.clip) for part in columns]
+        return weighted_averages(self, read, rows, sums, products)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is the mask that was counted on."""

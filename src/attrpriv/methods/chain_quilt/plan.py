@@ -17,11 +17,13 @@ from attrpriv.assumptions.chain import Chain
 from attrpriv.cases.chain_layout import chain_of, chain_tally
 from attrpriv.cases.lattice import one_query
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.base.wording import common_assumptions, statement
+from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
 from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.methods.markov_quilt.model_error import chain_model_error
@@ -127,17 +129,12 @@ def _plan(
     found = scores[worst]
     shown = {"score": found.sigma, "node": found.node, "quilt": list(found.nodes), "influence": found.influence}
     noisy = tally.model_copy(update={"parameters": {**shown, "near": found.near, "sensitivity": tally.width}})
-    return Plan(
-        mechanism="chain_quilt",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=noisy,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "chain_quilt",
+        TallyPart(tally=noisy),
+        certificate,
+        reference=_REFERENCE,
         errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
         model_error=chain_model_error(evidence),
         notes=(

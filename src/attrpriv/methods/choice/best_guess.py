@@ -106,7 +106,7 @@ def least(released: float, stated: float, along: float = 0.0) -> tuple[float, fl
 
 def _along(plan: Plan, query: Query, answer: float, problem: Problem) -> float | None:
     """k; None where the error is not noise of mean 0 and what is taken back."""
-    if plan.view is not None or plan.statistic is not None or plan.weights is not None:
+    if plan.view is not None or plan.statistic is not None or plan.certificate.evidence.weighs:
         return None
     evidence = plan.certificate.evidence
     if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence):

@@ -22,6 +22,7 @@ from attrpriv.frozen import FrozenModel
 from attrpriv.methods.base.accuracy import MEASURES, Measure
 from attrpriv.methods.base.evidence import words_of
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.calibrated_weights import plan as calibrated_weights
 from attrpriv.methods.chain_quilt import plan as chain_quilt
 from attrpriv.methods.chain_quilt.proof import ChainEvidence
@@ -46,7 +47,7 @@ from attrpriv.methods.transport import choose as transport
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 from attrpriv.methods.view import answers as subsample
-from attrpriv.methods.view.plan import ViewPlan, plan_view
+from attrpriv.methods.view.plan import plan_view
 from attrpriv.methods.yardsticks import averages as yardsticks
 from attrpriv.methods.yardsticks import counts as count_yardsticks
 from attrpriv.methods.yardsticks import non_linear as ranged

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from attrpriv.cases.lattice import Counted
-from attrpriv.methods.base.accuracy import Error
-from attrpriv.methods.base.certificate import AnyEvidence, Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import AnyEvidence, Certificate
 from attrpriv.methods.base.discrete_noise import TallyNoise, WholeSpread
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.base.wording import common_assumptions, statement
+from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.proof import CountCheck
 from attrpriv.methods.count_noise.sets import set_assumptions
@@ -88,17 +90,12 @@ def tally_plan(
         gap=gap,
     )
     certificate.verify()
-    return Plan(
-        mechanism=mechanism,
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=reference),
-        certificate=certificate,
+    return assemble(
+        problem,
+        mechanism,
+        TallyPart(tally=tally),
+        certificate,
+        reference=reference,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
         model_error=count_model_error(evidence, problem.epsilon, problem.delta),
         notes=(*noise_notes(tally), *notes),
@@ -122,14 +119,14 @@ def row_scale(found: Asked) -> float:
     return 0.0 if epsilon is None else found.tally.width / epsilon * SOLVED_UP
 
 
-def additive_error(problem: Problem, tally: Tally, query: Query) -> Error:
+def additive_error(problem: Problem, tally: Tally, query: Query) -> ExpectedError:
     """The error of whole-number noise; of a histogram, of each of its cells."""
     if query.whole_table:
-        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+        return ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     spread = WholeSpread(tally.noise, tally.scale, tally.individuals, tally.unit_of(query, problem.n))
     rmse, absolute = spread.moments()
     exact = 0.0 if not (tally.scale or tally.individuals) else None
-    return Error(rmse=rmse, mean_absolute=absolute, alpha95=spread.reach(0.95), worst=exact)
+    return ExpectedError(rmse=rmse, mean_absolute=absolute, alpha95=spread.reach(0.95), worst=exact)
 
 
 def count_assumptions(found: Counted) -> tuple[str, ...]:

@@ -13,11 +13,12 @@ from typing import Literal
 
 from attrpriv.cases.lattice import CountCase, Counted, counted, worst_law
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.methods.base.accuracy import Error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import count_assumptions
 from attrpriv.methods.count_transport.hybrid import hybrid_moved, least_hybrid_scale, require_feasible
@@ -55,17 +56,12 @@ def plan(problem: Problem) -> Plan:
     )
     certificate.verify()
     tally = _tally(found.tally, best)
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        TallyPart(tally=tally),
+        certificate,
+        reference=_REFERENCE,
         errors=tuple(_answer_error(tally, query, problem.n, best.error) for query in problem.queries),
         model_error=count_model_error(best.evidence, problem.epsilon, problem.delta),
         notes=_notes(found, case, best),
@@ -143,12 +139,12 @@ def _tally(tally: Tally, best: _Found) -> Tally:
     return tally.model_copy(update=changes)
 
 
-def _answer_error(tally: Tally, query: Query, n: int, error: Moved) -> Error:
+def _answer_error(tally: Tally, query: Query, n: int, error: Moved) -> ExpectedError:
     """In the unit of an answer."""
     if query.whole_table:
-        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+        return ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     alpha = float(error.average_width(0.05))
-    return Error(rmse=error.rmse, mean_absolute=error.mean_absolute, alpha95=alpha).scaled(tally.unit_of(query, n))
+    return ExpectedError(rmse=error.rmse, mean_absolute=error.mean_absolute, alpha95=alpha).scaled(tally.unit_of(query, n))
 
 
 def _assumes(found: Counted, case: CountCase, best: _Found) -> tuple[str, ...]:

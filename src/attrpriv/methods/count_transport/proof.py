@@ -17,7 +17,8 @@ from attrpriv.errors import RefusedError
 from attrpriv.frozen import NonNegative
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_transport.hybrid import hybrid_loss
-from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds
+from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds, transport_row
+from attrpriv.noise import coupled_draw, whole_laplace
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 
@@ -36,6 +37,9 @@ class CountTransportEvidence(CountEvidence):
             return transport_bounds(self.transport).delta
         except RefusedError:
             return 1.0
+
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        return _drawn(self.transport, total, members, scale)
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, 0.0, told)
@@ -59,8 +63,18 @@ class CountHybridEvidence(CountEvidence):
         except RefusedError:
             return 1.0
 
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        return _drawn(self.transport, total, members, scale)
+
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, self.scale, told)
+
+
+def _drawn(transport: CountTransport, total: int, members: int, scale: float) -> int:
+    """The count, moved for a table with so many members, and noise of this scale where there is any."""
+    moved = transport_row(transport, members)
+    noise = whole_laplace(scale) if scale else 0
+    return moved.start + coupled_draw(moved.sources, moved.targets, moved.cell(total)) + noise
 
 
 def _covers(transport: CountTransport, scale: float, told: Counted) -> bool:

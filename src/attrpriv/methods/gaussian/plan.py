@@ -30,13 +30,15 @@ from attrpriv.cases.shift import Seen, seen, seen_in
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import Noise, noise_error
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget, sequence_budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clipping import clip_charge
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.noise_layout import Design, common_bits
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.gaussian.model_error import gaussian_model_error
 from attrpriv.methods.gaussian.proof import GaussianCheck, GaussianEvidence
 from attrpriv.methods.gaussian.sequence import Past, conditioned, target
@@ -119,23 +121,19 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     assumes = (*gaussian_assumptions(problem, theta, lattice), *subset_lines(rows), *left.fit_lines)
     certificate = _certificate(asked, evidence, assumes, floor, scales, clips, left)
     _require_holding(certificate)
-    return Plan(
-        mechanism=mechanism,
-        queries=whole.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=_column_plans(asked, sizes, evidence, certificate, new, least, reach, clips),
-        groups=groups,
-        unions=rows.unions(),
-        factor=new.factor,
-        guarantee=Guarantee(
-            kind="proved" if mechanism == "gaussian" else "approximate",
-            statement=statement(problem, left.promised),
-            reference="docs/theory/gaussian.md",
+    return assemble(
+        problem,
+        mechanism,
+        AveragesPart(
+            columns=_column_plans(asked, sizes, evidence, certificate, new, least, reach, clips),
+            factor=new.factor,
+            unions=rows.unions(),
+            groups=groups,
         ),
-        certificate=certificate,
+        certificate,
+        reference="docs/theory/gaussian.md",
+        kind="proved" if mechanism == "gaussian" else "approximate",
+        queries=whole.queries,
         model_error=gaussian_model_error(problem, rows, theta, evidence, left),
         notes=(*gaussian_notes(asked, theta, lattice, least, scales, clips), *subset_lines(rows)),
     )

@@ -16,12 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import Error
+from attrpriv.methods.base.accuracy import ExpectedError
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.group_transport.clamp import Moves
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.methods.group_transport.vector_clamp import beyond
@@ -39,22 +39,6 @@ if TYPE_CHECKING:
 Evidence = GroupTransportEvidence | GroupVectorTransportEvidence
 _NODES = 1001
 _DRAWS = 8192
-
-
-def taken_back(evidence: object, averages: Sequence[Fraction], counts: tuple[list[int], list[int]]) -> list[Fraction]:
-    """The averages without what the counts tell of them beyond the reach; as they are where nothing is to be taken back."""
-    if isinstance(evidence, GroupTransportEvidence):
-        told, reach = evidence.told(counts), Fraction(evidence.reach)
-        return [average - y + min(max(y, -reach), reach) for average, y in zip(averages, told, strict=True)]
-    if not isinstance(evidence, GroupVectorTransportEvidence):
-        return list(averages)
-    import numpy as np
-
-    told = evidence.told(counts)
-    ball = Ball(evidence.reach, np.array(evidence.metric))
-    length = float(ball.norm(np.array([[float(y) for y in told]]))[0])
-    gone = 1 - Fraction(min(1.0, evidence.reach / length)) if length > 0 else Fraction(0)
-    return [average - gone * y for average, y in zip(averages, told, strict=True)]
 
 
 # ------------------------------------------------------------------------------------------------------ tables to expect
@@ -201,14 +185,14 @@ class GroupSpread:
     def rmse(self) -> float:
         return math.sqrt(float(self.weights @ (self.residuals**2 + self.scales**2)))
 
-    def error(self) -> Error:
+    def error(self) -> ExpectedError:
         import numpy as np
         from scipy.special import ndtr
 
         size = np.abs(self.residuals)
         z = size / self.scales
         folded = self.scales * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + size * (1 - 2 * ndtr(-z))
-        return Error(rmse=self.rmse, mean_absolute=float(self.weights @ folded), alpha95=self.reach(0.95))
+        return ExpectedError(rmse=self.rmse, mean_absolute=float(self.weights @ folded), alpha95=self.reach(0.95))
 
 
 def group_spreads(evidence: Evidence, way: Expected) -> tuple[GroupSpread, ...]:
@@ -241,3 +225,8 @@ def taken_along(evidence: Evidence, way: Expected, column: int, constant: float)
     counts = tables(case, way)[0]
     means = np.array([np.atleast_1d(mean)[column] for mean, _ in (*case.members, *case.rest)])
     return float(weights @ (gone * (counts @ means / case.n - constant)))
+
+
+def error_law(evidence: Evidence, columns: Sequence[ColumnPlan], place: int) -> GroupSpread:
+    """The law of the error of the average at this place, over the tables that are expected."""
+    return group_spreads(evidence, Expected.of(columns[place].parameters["expected"]))[place]

@@ -21,10 +21,11 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, members_of
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, off_by
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.group_transport.clamp import GroupClamp, best_clamp
 from attrpriv.methods.group_transport.correction import (
     Evidence,
@@ -243,18 +244,16 @@ def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expect
         reason = str(error)
     if reason is not None:
         raise Refusal(f"its own check fails, and nothing is planned. {reason}")
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=certificate.delta,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, evidence, way, lattice, clips),
-        factor=evidence.factor if isinstance(evidence, GroupVectorTransportEvidence) else (),
-        categories=categories_of(problem, groups),
-        guarantee=Guarantee(kind="proved", statement=statement(problem, certificate.delta), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        AveragesPart(
+            columns=_columns(problem, evidence, way, lattice, clips),
+            factor=evidence.factor if isinstance(evidence, GroupVectorTransportEvidence) else (),
+            categories=categories_of(problem, groups),
+        ),
+        certificate,
+        reference=REFERENCE,
         model_error=off_by(lambda off: real_epsilon(evidence.profile(off), problem)),
         notes=_notes(problem, evidence, way, lattice, clips),
     )

@@ -20,12 +20,17 @@ from pydantic import Field
 
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, NonNegative
+from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.equalising import equalised, hidden_scale
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
 from attrpriv.methods.groups.proof import GroupCheck, common_bits
 from attrpriv.numerics.calibration.groups_vector import Equalised
 from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
+from attrpriv.numerics.divergences.group_vector_clamp import Ball
 from attrpriv.numerics.laws.groups import GroupCase, upward
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
@@ -78,6 +83,21 @@ class GroupTransportEvidence(Charged):
             return ()
         means = [mean for mean, _ in (*case.members, *case.rest)]
         return (_average(means, counts, case.n) - Fraction(self.centre),)
+
+    def taken(self, averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        """The averages without what the counts tell of them beyond the reach."""
+        reach = Fraction(self.reach)
+        found = self.told((list(told.inside), list(told.outside)))
+        return [average - y + min(max(y, -reach), reach) for average, y in zip(averages, found, strict=True)]
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        hidden = hidden_scale(self.check.case, self.scale, told) if self.form == "equalised" else None
+        return self.noised(columns, self.taken(averages, told), hidden)
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
+        from attrpriv.methods.group_transport.correction import error_law
+
+        return error_law(self, columns, place)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
@@ -145,6 +165,28 @@ class GroupVectorTransportEvidence(Charged):
         """The largest sd that the noise that depends on the table can have on each average, from above."""
         parts = self.equalised.parts
         return tuple(math.hypot(*(x for part in parts for x in part.factor[k])) for k in range(len(self.columns)))
+
+    def taken(self, averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        """The averages without what the counts tell of them outside of the ball."""
+        import numpy as np
+
+        found = self.told((list(told.inside), list(told.outside)))
+        ball = Ball(self.reach, np.array(self.metric))
+        length = float(ball.norm(np.array([[float(y) for y in found]]))[0])
+        gone = 1 - Fraction(min(1.0, self.reach / length)) if length > 0 else Fraction(0)
+        return [average - gone * y for average, y in zip(averages, found, strict=True)]
+
+    def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
+        return self.bits()
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        moved = self.taken(averages, told)
+        return self.noised(columns, equalised(moved, self.check.case, self.equalised.parts, self.bits(), told))
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
+        from attrpriv.methods.group_transport.correction import error_law
+
+        return error_law(self, columns, place)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""

@@ -18,11 +18,13 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, recorded
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.individuals import row_evidence
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import common_assumptions, known_line, statement
+from attrpriv.methods.base.wording import common_assumptions, known_line
 from attrpriv.methods.choice.row_shape import row_faults
 from attrpriv.methods.groups.proof import GroupCheck, GroupEvidence, GroupVectorEvidence
 from attrpriv.noise import MOST_BITS, granularity
@@ -53,18 +55,16 @@ def plan(problem: Problem) -> Plan:
         exact=isinstance(evidence, GroupEvidence) and _is_exact(cases, evidence, lattice),
     )
     certificate.verify()
-    return Plan(
-        mechanism="gaussian",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=certificate.delta,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, certificate, evidence, extra, lattice, clips),
-        factor=evidence.factor if isinstance(evidence, GroupVectorEvidence) else (),
-        categories=categories_of(problem, theta[0]),
-        guarantee=Guarantee(kind="proved", statement=statement(problem, certificate.delta), reference="docs/theory/groups.md"),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "gaussian",
+        AveragesPart(
+            columns=_columns(problem, certificate, evidence, extra, lattice, clips),
+            factor=evidence.factor if isinstance(evidence, GroupVectorEvidence) else (),
+            categories=categories_of(problem, theta[0]),
+        ),
+        certificate,
+        reference="docs/theory/groups.md",
         model_error=_model_error(evidence, problem),
         notes=_notes(problem, evidence, lattice, clips),
     )

@@ -12,12 +12,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
 from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.equalising import equalised, hidden_scale
+from attrpriv.methods.base.evidence import Told
 from attrpriv.numerics.calibration.groups import population_tail
 from attrpriv.numerics.calibration.groups_vector import Equalised, Part, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper
@@ -73,6 +77,10 @@ class GroupEvidence(Charged):
             return 1.0
         return group_delta_upper(check.case, self.scale**2 * ROUNDED_DOWN, epsilon, self.form) + check.tail
 
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        hidden = hidden_scale(self.checks[0].case, self.scale, told) if self.form == "equalised" else None
+        return self.noised(columns, averages, hidden)
+
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
         return kind == "gaussian" and (column,) == self.columns and scale == self.scale
@@ -109,6 +117,12 @@ class GroupVectorEvidence(Charged):
     def bits(self) -> int:
         """How fine the grid of the common noise is: 2^-34 of its least sd, and of what any average's own grid can show."""
         return common_bits(self.independent, self.factor, self.equalised.parts, self.check.case.n)
+
+    def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
+        return self.bits()
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        return self.noised(columns, equalised(averages, self.check.case, self.equalised.parts, self.bits(), told))
 
     def most_equalising(self) -> tuple[float, ...]:
         """The largest sd that the equalising noise of any table can have on each average, from above."""

@@ -19,12 +19,13 @@ from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_char
 from attrpriv.cases.shift import Seen
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, noise_error
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.noise_layout import Design, common_bits
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.gaussian.proof import GaussianCheck, GaussianEvidence
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
@@ -60,17 +61,12 @@ def plan(problem: Problem) -> Plan:
         gap=0.0 if exact else max(0.0, gap),
     )
     certificate.verify()
-    return Plan(
-        mechanism="gaussian",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, certificate, evidence, layout, lattice, clips, mu),
-        factor=layout.factor,
-        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "gaussian",
+        AveragesPart(columns=_columns(problem, certificate, evidence, layout, lattice, clips, mu), factor=layout.factor),
+        certificate,
+        reference=REFERENCE,
         model_error=_model_error(problem, theta, evidence, left),
         notes=_notes(problem, layout, lattice, clips),
     )

@@ -21,12 +21,13 @@ from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.hierarchy.means import REFERENCE, real_epsilon
 from attrpriv.methods.hierarchy.proof import HierarchyCheck, HierarchyEvidence
 from attrpriv.noise import MOST_BITS, granularity
@@ -69,16 +70,12 @@ def plan(problem: Problem) -> Plan:
         gap=0.0 if exact else scale - lattice.masks[column],
     )
     certificate.verify()
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=(_column(problem, evidence, lattice, clips, mu),),
-        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        AveragesPart(columns=(_column(problem, evidence, lattice, clips, mu),)),
+        certificate,
+        reference=REFERENCE,
         model_error=_model_error(evidence, left),
         notes=_notes(problem, evidence, lattice, clips),
     )

@@ -21,12 +21,14 @@ from collections.abc import Sequence
 from attrpriv.cases.cells import cell_condition
 from attrpriv.cases.quilt import QuiltCase, quilt_case, unbounded
 from attrpriv.errors import QueryError
-from attrpriv.methods.base.accuracy import Error, Noise, laplace_error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError, Noise, laplace_error
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import AveragesPart, TallyPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
-from attrpriv.methods.base.wording import common_assumptions, statement
+from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.methods.markov_quilt.model_error import quilt_model_error
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
@@ -205,7 +207,7 @@ def _rows(problem: Problem, terms: Sequence[QuiltTerm]) -> LaplaceEvidence | Non
 
 
 def _column(problem: Problem, term: QuiltTerm, evidence: QuiltEvidence) -> ColumnPlan:
-    exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    exact = ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     return ColumnPlan(
         column=term.name,
         noise=Noise(kind="laplace" if term.scale else "none", scale=term.scale),
@@ -257,7 +259,7 @@ def _assembled(
     rows: LaplaceEvidence | None,
     columns: tuple[ColumnPlan, ...],
     tally: Tally | None,
-    errors: tuple[Error, ...],
+    errors: tuple[ExpectedError, ...],
 ) -> Plan:
     problem = case.problem
     exact = not any(term.scale for term in evidence.terms)
@@ -271,17 +273,12 @@ def _assembled(
         gap=0.0 if exact else 1.0,
     )
     certificate.verify()
-    return Plan(
-        mechanism="markov_quilt",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=columns,
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "markov_quilt",
+        AveragesPart(columns=columns) if tally is None else TallyPart(tally=tally),
+        certificate,
+        reference=_REFERENCE,
         errors=errors,
         model_error=quilt_model_error(evidence),
         notes=_notes(case, evidence),

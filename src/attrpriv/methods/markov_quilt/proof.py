@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -22,6 +22,9 @@ from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.methods.markov_quilt.score import quilt_loss
 from attrpriv.numerics.divergences.influence import max_influence
 from attrpriv.numerics.networks.network import Network
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class QuiltTerm(FrozenModel):
@@ -70,6 +73,7 @@ class QuiltEvidence(Evidence):
 
     words: ClassVar[str] = "a release under a parameter network"
     goes_on: ClassVar[bool] = True
+    as_it_is: ClassVar[bool] = True
     kind: Literal["quilts"] = "quilts"
     networks: tuple[Network, ...] = Field(min_length=1)
     tolerances: tuple[Annotated[Finite, Field(ge=0, lt=1)], ...]
@@ -107,6 +111,11 @@ class QuiltEvidence(Evidence):
             f"{check.secret}: loses {self.loss_of(check):.6g}, influence {self.influence_of(check):.6g}"
             for check in self.checks
         )
+
+    def picture(self, epsilon: float, secret: str | None) -> Figure:
+        from attrpriv.methods.markov_quilt.picture import draw_plan
+
+        return draw_plan(self, epsilon, secret)
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything released so far uses: the loss over epsilon, from above."""

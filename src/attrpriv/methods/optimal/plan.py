@@ -14,11 +14,12 @@ from typing import Literal
 
 from attrpriv.cases.lattice import CountCase, Counted, counted, worst_law
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.accuracy import Error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import count_assumptions
 from attrpriv.methods.optimal.near_coupling import certified_near_coupling, near_solvable
@@ -51,17 +52,12 @@ def plan(problem: Problem) -> Plan:
     reads = isinstance(evidence, CouplingEvidence)
     changes = {"noise": "kernel", "tails": tuple(error.tail), "parameters": {"reads_secret": reads}}
     tally = found.tally.model_copy(update=changes)
-    return Plan(
-        mechanism="optimal",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference="docs/theory/optimal.md"),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "optimal",
+        TallyPart(tally=tally),
+        certificate,
+        reference="docs/theory/optimal.md",
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
         model_error=count_model_error(evidence),
         notes=_notes(found, case, reads),
@@ -199,12 +195,12 @@ def _kernel(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvid
     return evidence, largest([kernel_error(solved, case.records, case.pairs, prior, family) for prior in priors])
 
 
-def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) -> Error:
+def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) -> ExpectedError:
     """The error of a kernel in the unit of an answer."""
     if query.whole_table:
-        return Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+        return ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     unit = tally.unit_of(query, n)
-    found = Error(
+    found = ExpectedError(
         rmse=error.rmse,
         mean_absolute=error.mean_absolute,
         alpha95=float(error.average_width(0.05)),

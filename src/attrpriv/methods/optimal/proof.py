@@ -15,8 +15,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from attrpriv.errors import DataError
 from attrpriv.methods.base.evidence import Counted, CountEvidence
+from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.methods.optimal.population_coupling import population_loss_upper
+from attrpriv.noise import coupled_draw, draw
 from attrpriv.numerics.calibration.coupling import coupling_loss_upper
 from attrpriv.numerics.calibration.kernel import kernel_loss_upper
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
@@ -51,6 +54,9 @@ class KernelEvidence(CountEvidence):
             return 1.0
         return 0.0 if kernel_loss_upper(self.weights, self.records, self.pairs, self.family) <= epsilon else 1.0
 
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        return self.start + draw(self.weights[total - self.start])
+
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.records, self.pairs, told)
 
@@ -73,6 +79,12 @@ class CouplingEvidence(CountEvidence):
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
+
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        row = members - self.pairs.low
+        if not 0 <= row < len(self.targets):
+            raise DataError(OUTSIDE)
+        return self.start + coupled_draw(self.sources[row], self.targets[row], total - self.start)
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.records, self.pairs, told)

@@ -26,10 +26,11 @@ from attrpriv.cases.parameter_lattice import (
     parameter_notes,
 )
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.discrete_noise import WholeSpread
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import row_scale, tally_plan
 from attrpriv.methods.count_noise.wasserstein import shift_scale
@@ -166,17 +167,12 @@ def plan_optimal(problem: Problem) -> Plan:
     certificate.verify()
     changes = {"noise": "kernel", "tails": tuple(error.tail), "parameters": {"reads_secret": False}}
     tally = found.tally.model_copy(update=changes)
-    return Plan(
-        mechanism="optimal",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "optimal",
+        TallyPart(tally=tally),
+        certificate,
+        reference=_REFERENCE,
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
         model_error=count_model_error(evidence),
         notes=("expected errors are averages over the network.", *parameter_notes(found)),

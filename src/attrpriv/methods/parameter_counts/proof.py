@@ -20,6 +20,7 @@ from pydantic import Field
 from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.methods.count_noise.proof import shifted_delta
+from attrpriv.noise import draw
 from attrpriv.numerics.calibration.parameter_counts import (
     ParameterCounts,
     parameter_delta,
@@ -97,6 +98,9 @@ class ParameterKernelEvidence(_ParameterEvidence):
     def delta(self, epsilon: float) -> float:
         losses = [parameter_kernel_loss(self.weights, check.counts) for check in self.checks]
         return 0.0 if max(losses) <= epsilon else 1.0
+
+    def kernel_draw(self, total: int, members: int, scale: float) -> int:
+        return self.start + draw(self.weights[total - self.start])
 
     def _drawn(self) -> tuple[str, float]:
         return "kernel", 0.0

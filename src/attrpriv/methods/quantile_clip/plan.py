@@ -18,11 +18,13 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import Error, Noise
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError, Noise
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Read
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.gaussian.plan import gaussians
 from attrpriv.methods.quantile_clip.draw import clip_spread, wander_of
 from attrpriv.methods.quantile_clip.model_error import model_error
@@ -65,16 +67,12 @@ def drafted(problem: Problem) -> Plan:
     )
     certificate.verify()
     clips: dict[str, float | None] = {column: None} if column in problem.bounds else {}
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(_column(problem, evidence),),
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        AveragesPart(columns=(_column(problem, evidence),)),
+        certificate,
+        reference=REFERENCE,
         notes=(*gaussian_notes(problem, (member,), lattice, least, {column: math.inf}, clips), *_notes(evidence)),
     )
 
@@ -168,7 +166,7 @@ def _moments(problem: Problem, member: Gaussian, columns: tuple[str, ...], spaci
 # ------------------------------------------------------------------------------------------------------------ the plan
 
 
-def _error(evidence: QuantileClipEvidence) -> Error:
+def _error(evidence: QuantileClipEvidence) -> ExpectedError:
     """The mean square in closed form over one variable, the rest from the law."""
     found = clip_spread(evidence).error()
     moved = clip_rmse(evidence.clip, wander_of(evidence)) * math.sqrt(evidence.variance)

@@ -19,6 +19,7 @@ What must never change: delta is 0 or 1. Slopes and variances are exact fraction
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal
@@ -26,8 +27,10 @@ from typing import ClassVar, Literal
 from pydantic import Field, model_validator
 
 from attrpriv.frozen import Finite, FrozenModel, Positive
+from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.clamp import Read
-from attrpriv.methods.base.evidence import Evidence
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import Evidence, Told
 from attrpriv.methods.quantile_clip.grid import QuantileGrid, quantile_grid, rounding_charge
 from attrpriv.numerics.calibration.grids import lattice_lambda
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip
@@ -149,6 +152,18 @@ class QuantileClipEvidence(Evidence):
         slopes[self.columns[0]] = 1.0
         root, spacing = math.sqrt(self.residual), zip(self.moments.columns, self.moments.spacing, strict=True)
         return sum((slopes[column] * h / root) ** 4 for column, h in spacing) / (120 * self.n)
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        """One average, decided in whole numbers; its mask is a part of that, and no other noise is added."""
+        from attrpriv.methods.quantile_clip.draw import quantile_clipped
+
+        (average,) = averages
+        return [quantile_clipped(self, average, told.read)]
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
+        from attrpriv.methods.quantile_clip.draw import clip_spread
+
+        return clip_spread(self)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""

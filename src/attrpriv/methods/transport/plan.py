@@ -21,12 +21,14 @@ from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, allowed_distance, budget
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.clipping import clip_charge
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.gaussian import plan as gaussian
 from attrpriv.methods.hierarchy.means import real_epsilon
 from attrpriv.methods.transport.case import Told, is_exact, statistics_of, told_over
@@ -170,17 +172,12 @@ def _assembled(
     certificate.verify()
     off = _model_error(problem, rows, theta, evidence, left, least)
     scales = dict(zip(problem.columns, way.layout.scales(), strict=True))
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, rows, found, way, least, clips, mu),
-        factor=way.layout.factor,
-        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        AveragesPart(columns=_columns(problem, rows, found, way, least, clips, mu), factor=way.layout.factor),
+        certificate,
+        reference=REFERENCE,
         model_error=off,
         notes=(
             *gaussian_notes(problem, theta, lattice, least, scales, clips),

@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING
 
 from attrpriv.cases.recorded_values import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
+from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.budget import Budget, allowed_distance, sequence_budget
-from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate, Guarantee
+from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate
 from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes, statement
+from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.hierarchy.means import real_epsilon
 from attrpriv.methods.transport.case import Told, told
 from attrpriv.methods.transport.sequence_case import Case
@@ -221,16 +223,12 @@ def _assembled(
         gap=max(0.0, gap) if needed else 0.0,
     )
     certificate.verify()
-    return Plan(
-        mechanism="transport",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=left.promised,
-        policy_digest=problem.policy_digest,
-        columns=_columns(problem, found, evidence),
-        guarantee=Guarantee(kind="proved", statement=statement(problem, left.promised), reference=REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "transport",
+        AveragesPart(columns=_columns(problem, found, evidence)),
+        certificate,
+        reference=REFERENCE,
         model_error=_model_error(case, evidence, least, left),
         notes=(*_noise_notes(problem, case, lattice, least, scales), *_notes(problem, case)),
     )

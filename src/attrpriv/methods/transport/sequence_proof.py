@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal
 
@@ -24,8 +25,11 @@ from pydantic import Field
 
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
+from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Read, Rows
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
@@ -150,6 +154,17 @@ class SequenceEvidence(Charged):
             return self.innovations().distance(reaches, moves.untold, moves.untold_off)
         except RefusedError:
             return math.inf
+
+    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        from attrpriv.methods.transport.sequence_draw import moved_on
+
+        return self.noised(columns, moved_on(self, averages, told.read))
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
+        from attrpriv.methods.transport.sequence_draw import sequence_spreads
+
+        part = columns[place]
+        return sequence_spreads(self, part.parameters["wander"], part.parameters["bias"])[place]
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""

@@ -15,10 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, Error, gaussian_error, unaffected
+from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, ExpectedError, gaussian_error, unaffected
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.parts import ViewPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.view.plan import ViewPlan, plan_view, public_shares
-from attrpriv.methods.view.proof import ViewCell
+from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
+from attrpriv.methods.view.plan import plan_view, public_shares
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.queries.query import Query
@@ -33,17 +35,12 @@ def plan(problem: Problem) -> Plan:
         kept = f"{lacking[0].keep or 'no'} row of {lacking[0].name} is kept"
         raise Refusal(f"between: {kept}, {problem_is}. Raise the low end of its range.")
     shares = public_shares(view, problem.composition)
-    return Plan(
-        mechanism="subsample",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=0.0,
-        delta=view.certificate.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
+    return assemble(
+        problem,
+        "subsample",
+        ViewPart(view=view),
+        view.certificate,
         guarantee=view.guarantee,
-        certificate=view.certificate,
-        view=view,
         errors=tuple(_error(problem, view, shares, query) for query in problem.queries),
         model_error=unaffected(0.0),
         notes=(*view.notes, composition_note(shares)),
@@ -56,7 +53,7 @@ def composition_note(shares: Mapping[str, float]) -> str:
     return f"answers are scaled to the public composition ({mix}), not to the table's own, which stays hidden."
 
 
-def _error(problem: Problem, view: ViewPlan, shares: Mapping[str, float], query: Query) -> Error:
+def _error(problem: Problem, view: ViewPlan, shares: Mapping[str, float], query: Query) -> ExpectedError:
     """What is known of the error before the view is read: a bound, from the width of the values."""
     if query.group_by is not None or (query.kind == "avg" and query.where is not None):
         return UNKNOWN_ERROR

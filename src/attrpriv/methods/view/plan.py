@@ -17,50 +17,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Literal
-
-from pydantic import Field
 
 from attrpriv.errors import QueryError
-from attrpriv.frozen import FrozenModel
-from attrpriv.methods.base.accuracy import WARNED
 from attrpriv.methods.base.certificate import Certificate, Guarantee
-from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.methods.base.view_plan import REAL_RECORDS, ViewCell, ViewPlan
+from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.numerics.laws.binomial import binomial_below
 from attrpriv.problem.composition import Cell, crossed_cells, crossed_form
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret
-
-REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."
-
-
-class ViewPlan(FrozenModel):
-    """How many rows of each cell are kept; a function of public facts only."""
-
-    schema_version: Literal[1] = 1
-    secret: Secret
-    n: int
-    cells: tuple[ViewCell, ...] = Field(min_length=1)
-    guarantee: Guarantee
-    certificate: Certificate
-    policy_digest: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of the view."""
-        return sum(cell.keep for cell in self.cells)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What an approver must not miss."""
-        return tuple(note for note in self.notes if note.startswith(WARNED))
-
-    def __str__(self) -> str:
-        lines = [f"view of {self.rows} of {self.n} rows; {REAL_RECORDS}"]
-        lines += [f"{cell.name}: keep {cell.keep} of {cell.low} to {cell.high}" for cell in self.cells]
-        return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"warning: {line}" for line in self.warnings)])
 
 
 def plan_view(problem: Problem) -> ViewPlan:

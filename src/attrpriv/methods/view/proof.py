@@ -7,23 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from attrpriv.frozen import FrozenModel
 from attrpriv.methods.base.evidence import Evidence
+from attrpriv.methods.base.view_plan import ViewCell
 from attrpriv.numerics.laws.binomial import binomial_below
-
-
-class ViewCell(FrozenModel):
-    """One cell of a view: how many rows are kept, and the public range of its count.
-
-    For a property of the population: the least share the cell may have, and the chance that fewer rows than `keep` are in it.
-    """
-
-    name: str
-    keep: int = Field(ge=0)
-    low: int = Field(ge=0)
-    high: int = Field(ge=0)
-    share: float | None = Field(default=None, ge=0, le=1)
-    tail: float = Field(default=0.0, ge=0)
 
 
 class ViewEvidence(Evidence):

@@ -17,11 +17,12 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.expected_count import filled
-from attrpriv.methods.base.accuracy import Error, Noise, folded_reach, folded_size, laplace_error, largest_error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError, Noise, folded_reach, folded_size, laplace_error, largest_error
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
@@ -157,7 +158,7 @@ def _of_populations(problem: Problem, member: Hierarchy) -> Gaussian | None:
     return Gaussian(mean={c: member.mean[c] for c in names}, sd=sd, correlation=pairs, tolerance=0)
 
 
-def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> Error:
+def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> ExpectedError:
     """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
     return largest_error(
         [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
@@ -168,27 +169,23 @@ def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
     return abs(gaussian.mean[column] - centre) + gaussian.tolerance.mean * gaussian.sd_range(column)[1]
 
 
-def _folded(bias: float, sd: float, n: int) -> Error:
+def _folded(bias: float, sd: float, n: int) -> ExpectedError:
     """Moments of |N(bias, sd^2/n)|."""
     spread = sd / math.sqrt(n)
     size, reach = folded_size(bias, spread), folded_reach(bias, spread, 0.95)
-    return Error(rmse=math.hypot(bias, spread), mean_absolute=size, alpha95=reach)
+    return ExpectedError(rmse=math.hypot(bias, spread), mean_absolute=size, alpha95=reach)
 
 
 def _assemble(
     problem: Problem, mechanism: str, columns: tuple[ColumnPlan, ...], certificate: Certificate, notes: tuple[str, ...]
 ) -> Plan:
     certificate.verify()
-    return Plan(
-        mechanism=mechanism,
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=columns,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        mechanism,
+        AveragesPart(columns=columns),
+        certificate,
+        reference=_REFERENCE,
         model_error=range_model_error(problem, certificate.evidence),
         notes=notes,
     )

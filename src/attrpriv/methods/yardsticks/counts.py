@@ -17,12 +17,13 @@ from attrpriv.cases.expected_count import ExpectedCount, expected_count, filled
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
-from attrpriv.methods.base.accuracy import Error, largest_error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.accuracy import ExpectedError, largest_error
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
 from attrpriv.numerics.laws.count_prior import CountPrior
@@ -108,7 +109,7 @@ def constant_plan(problem: Problem, whole: Tally, laws: Sequence[ExpectedCount],
         epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
     )
     error = largest_error([law.error(centre) for law in laws])
-    exact = Error(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
+    exact = ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
     errors = tuple(exact if q.whole_table else error.scaled(tally.unit_of(q, problem.n)) for q in problem.queries)
     kind = () if all(query.whole_table for query in problem.queries) else ("a yardstick: auto never chooses it.",)
     return _plan(problem, "constant", tally, certificate, errors, notes=(*kind, *notes))
@@ -154,21 +155,16 @@ def _plan(
     mechanism: str,
     tally: Tally,
     certificate: Certificate,
-    errors: tuple[Error, ...],
+    errors: tuple[ExpectedError, ...],
     notes: tuple[str, ...] = (),
 ) -> Plan:
     certificate.verify()
-    return Plan(
-        mechanism=mechanism,
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(),
-        tally=tally,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        mechanism,
+        TallyPart(tally=tally),
+        certificate,
+        reference=_REFERENCE,
         errors=errors,
         model_error=range_model_error(problem, certificate.evidence),
         notes=notes,

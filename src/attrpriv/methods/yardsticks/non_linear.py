@@ -20,11 +20,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.methods.base.accuracy import Noise, laplace_error
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.assemble import assemble
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.parts import StatisticPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import LaplaceTerm
 from attrpriv.methods.base.statistic_plan import StatisticPlan
-from attrpriv.methods.base.wording import statement
 from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN
@@ -148,17 +149,12 @@ def plan_group_dp(problem: Problem) -> Plan:
         error=laplace_error(scale),
         parameters={"sensitivity": term.sensitivity, "granularity": term.granularity, "clipped": True},
     )
-    return Plan(
-        mechanism="group_dp",
-        queries=problem.queries,
-        n=problem.n,
-        epsilon=problem.epsilon,
-        delta=problem.delta,
-        policy_digest=problem.policy_digest,
-        columns=(part,),
-        statistic=found.how,
-        guarantee=Guarantee(kind="proved", statement=statement(problem), reference=_REFERENCE),
-        certificate=certificate,
+    return assemble(
+        problem,
+        "group_dp",
+        StatisticPart(columns=(part,), statistic=found.how),
+        certificate,
+        reference=_REFERENCE,
         model_error=range_model_error(problem, certificate.evidence),
         notes=found.notes,
     )

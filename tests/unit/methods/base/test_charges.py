@@ -12,12 +12,11 @@ import pytest
 
 from attrpriv.errors import PolicyError
 from attrpriv.methods.base.budget import Budget
-from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.charges import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import MECHANISMS
 from tests.conformance.test_mechanisms import PROBLEMS, planned
 
-CHARGES = tuple(Charged.model_fields)
 LAMBDAS = ("grid_lambda", "lattice_lambda", "shape_lambda")
 ETAS = ("grid_eta", "shape_eta")
 PLAIN = ("clip_delta", "fit_delta", "reserve")

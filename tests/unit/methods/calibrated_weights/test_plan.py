@@ -62,8 +62,13 @@ def planned(asked: Problem) -> Plan:
 
 
 def evidence_of(found: Plan) -> WeightsEvidence:
-    assert found.weights is not None
-    return found.weights
+    assert isinstance(found.certificate.evidence, WeightsEvidence)
+    return found.certificate.evidence
+
+
+def answered(found: Plan, rows: int, sums: Any, products: Any) -> list[float] | None:
+    told = found.answered((rows, sums, products))
+    return None if told is None else [value for (value,) in told]
 
 
 # ------------------------------------------------------------------------------------------------------ promise and error
@@ -232,12 +237,12 @@ def test_averages_are_never_released_with_the_mask_alone() -> None:
         found.randomise(150.0)
     gaussian = plan(problem(), "gaussian")
     with pytest.raises(CertificateError, match="must weight"):
-        gaussian.weighted(10_000, (1, 1), ((1, 1), (1, 1)))
+        gaussian.certificate.evidence.weighted(gaussian.columns, 10_000, (1, 1), ((1, 1), (1, 1)))
     other = found.model_copy(update={"columns": (found.columns[0].model_copy(update={"column": "height"}),)})
     with pytest.raises(CertificateError):
-        other.weighted(10_000, (1, 1), ((1, 1), (1, 1)))
+        answered(other, 10_000, (1, 1), ((1, 1), (1, 1)))
     with pytest.raises(CertificateError, match="as many rows"):
-        found.weighted(9_999, (1, 1), ((1, 1), (1, 1)))
+        answered(found, 9_999, (1, 1), ((1, 1), (1, 1)))
 
 
 # ------------------------------------------------------------------------------------------------------------------ the draw
@@ -324,7 +329,7 @@ def test_whole_release_from_steps() -> None:
         for one, values in ((evidence.sensitive[0], income), (evidence.columns[0], weight))
     ]
     products = [[sum(a * b for a, b in zip(x, y, strict=True)) for y in steps] for x in steps]
-    drawn = [found.weighted(400, [sum(s) for s in steps], products) for _ in range(300)]
+    drawn = [answered(found, 400, [sum(s) for s in steps], products) for _ in range(300)]
     values = np.array([one[0] for one in drawn if one is not None])
     least = np.array([1, 110_000.0]) @ np.linalg.lstsq(np.column_stack([np.ones(400), income]), weight, rcond=None)[0]
     spread = 25 * math.sqrt(evidence.bound)

@@ -9,7 +9,7 @@ import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.methods.base.accuracy import Error, Measure
+from attrpriv.methods.base.accuracy import ExpectedError, Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.advice import advice
 from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
@@ -102,7 +102,7 @@ def test_a_named_mechanism_is_chosen_whatever_its_rank() -> None:
 
 def with_error(found: Plan, rmse: float, absolute: float, alpha: float, mechanism: str) -> Plan:
     """The same plan by another name and with other errors."""
-    error = Error(rmse=rmse, mean_absolute=absolute, alpha95=alpha)
+    error = ExpectedError(rmse=rmse, mean_absolute=absolute, alpha95=alpha)
     return found.model_copy(update={"mechanism": mechanism, "errors": (error,)})
 
 

@@ -213,7 +213,7 @@ def test_simulated_errors_are_the_predicted_ones() -> None:
     evidence = made.certificate.evidence
     assert made.tally is not None
     off = np.array([
-        abs(made.tally.released((int(f),), (int(a), 60 - int(a)), made.certificate)[0] - f)
+        abs(made.tally.released((int(f),), (int(a), 60 - int(a)), made.certificate.evidence)[0] - f)
         for f, a in zip(counts, members, strict=True)
     ])  # fmt: skip
     assert isinstance(evidence, CountTransportEvidence)

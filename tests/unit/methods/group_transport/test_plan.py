@@ -12,9 +12,10 @@ import pytest
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
-from attrpriv.methods.group_transport.correction import Expected, centre_share, expected_tables, tables, taken_back
+from attrpriv.methods.group_transport.correction import Expected, centre_share, expected_tables, tables
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.methods.groups.proof import GroupEvidence
 from attrpriv.noise import granularity
@@ -132,6 +133,11 @@ def test_a_sum_is_a_number_of_times_the_average() -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------- what is drawn
+
+
+def taken_back(evidence: Any, averages: list[Fraction], counts: tuple[list[int], list[int]]) -> list[Fraction]:
+    found: list[Fraction] = evidence.taken(averages, Told({}, tuple(counts[0]), tuple(counts[1])))
+    return found
 
 
 def test_near_the_centre_nothing_is_taken_back_and_far_from_it_all_but_the_reach() -> None:

@@ -177,7 +177,7 @@ def test_rows_are_clipped_where_that_is_surely_harmless() -> None:
     for name in ("gaussian", "transport"):
         wide = plan(problem(bounds={"weight": (-150.0, 450.0)}), name)
         assert wide.columns[0].clip == (-150.0, 450.0)
-        assert wide.certificate.evidence.clip_delta > 0  # type: ignore[union-attr]
+        assert wide.certificate.evidence.clip_delta > 0  # type: ignore[attr-defined]
         narrow = plan(problem(bounds={"weight": (60.0, 250.0)}), name)
         assert narrow.columns[0].clip is None
         assert any("bounds are not applied" in note for note in narrow.notes)

@@ -15,11 +15,11 @@ import pytest
 from attrpriv.engines.view_answers import CellSums
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.view.answers import standard_error
-from attrpriv.methods.view.plan import ViewPlan
-from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query

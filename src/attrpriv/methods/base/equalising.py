@@ -1,0 +1,41 @@
+"""Noise that makes the spread of all tables' answers equal: how much a table gets depends on its counts, which are secret.
+
+What must never change: the grid that noise is drawn on and the factors it is multiplied with are public; only the variance of
+whole numbers drawn on that grid is secret. A scale, a grid or a factor that depended on the counts would show in the digits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+from attrpriv.methods.base.evidence import Told
+from attrpriv.noise import correlated_noise, granularity
+from attrpriv.numerics.calibration.groups import equalising_variance
+from attrpriv.numerics.calibration.groups_vector import Part, part_weights
+from attrpriv.numerics.laws.groups import GroupCase
+from attrpriv.numerics.laws.groups_vector import VectorCase
+
+
+def hidden_scale(case: GroupCase | VectorCase, scale: float, told: Told) -> tuple[float, float] | None:
+    """The sd of the noise on one average for a table with these counts, which is secret, and the public grid of it."""
+    if not isinstance(case, GroupCase):
+        return None
+    # A tolerance of sds is the certificate's concern; what is made up for is what is stated.
+    counts = list(told.inside), list(told.outside)
+    least = math.sqrt(equalising_variance(case.stated, *counts, scale**2))
+    return max(scale, least), granularity(scale)
+
+
+def equalised(
+    averages: Sequence[Fraction], case: GroupCase | VectorCase, parts: Sequence[Part], bits: int, told: Told
+) -> list[Fraction]:
+    """Several averages with a draw of the noise that brings them to their common covariance."""
+    total = list(averages)
+    if not isinstance(case, VectorCase):
+        return total
+    weights = part_weights(case, parts, list(told.inside), list(told.outside))
+    for weight, part in zip(weights, parts, strict=True):
+        total = [a + b for a, b in zip(total, correlated_noise(part.factor, bits, weight), strict=True)]
+    return total

@@ -1,0 +1,221 @@
+"""All methods, in one table: a new one is a folder beside this module and an entry here, or an entry point elsewhere.
+
+The order is that of simplicity: where errors are equal, `auto` takes the first. Nothing is loaded here: a method's modules are
+when it is asked for a plan, or when recorded evidence of its kind is read.
+
+Methods from outside come by `register`, or by an entry point of the group `attrpriv.methods` that is a `Method`, the class of
+an assumption, or a function that registers some (docs/guide/own-method.md). They come after ours. What must never change: a
+name or a kind of evidence that is taken stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+
+from attrpriv.errors import UsageError
+from attrpriv.methods.method import ROOM, Form, Method
+from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, SHIFT, UNEQUAL
+
+ENTRY_POINTS = "attrpriv.methods"
+
+METHODS: tuple[Method, ...] = (
+    Method(
+        "subsample",
+        (Form((), ".view.answers:plan"),),
+        page="view.md",
+        proofs={"view": ".view.proof"},
+        covers=frozenset({"any"}),
+    ),
+    Method(
+        "group_dp",
+        (
+            Form((), ".yardsticks.non_linear:plan_group_dp", "non_linear"),
+            Form((), ".yardsticks.counts:plan_group_dp", "counts"),
+            Form((), ".yardsticks.averages:plan_group_dp", "averages"),
+        ),
+        page="yardsticks.md",
+        proofs={"laplace": ".base.sensitivity", "count_sequence": ".laplace_sequence.proof"},
+        follows=("count_sequence",),
+        covers=frozenset({"non_linear"}),
+        hides_entries=True,
+    ),
+    Method(
+        "markov_quilt",
+        (Form((QUILT,), ".markov_quilt.plan:plan"),),
+        page="markov-quilt.md",
+        proofs={"quilts": ".markov_quilt.proof"},
+        asks=("parameter_network",),
+        follows=("quilts",),
+        covers=frozenset({"non_linear"}),
+    ),
+    Method(
+        "laplace",
+        (
+            Form((QUILT,), ".parameter_counts.plan:plan_laplace", alone=True),
+            Form((LATTICE,), ".count_noise.laplace:plan"),
+        ),
+        page="exact-calibration.md",
+        proofs={
+            "count_laplace": ".count_noise.proof",
+            "count_direct": ".count_noise.proof",
+            "count_cases": ".count_noise.sets_proof",
+            "parameter_noise": ".parameter_counts.proof",
+        },
+        asks=("counts", "parameter_network"),
+        follows=("count_sequence",),
+    ),
+    Method(
+        "gaussian",
+        (
+            Form((QUILT,), ".parameter_counts.plan:plan_gaussian", alone=True),
+            Form((LATTICE,), ".count_noise.gaussian:plan", alone=True),
+            Form((UNEQUAL,), ".groups.plan:plan", "averages", alone=True),
+            Form((POPULATION,), ".hierarchy.means:plan", "averages", alone=True),
+            Form((SHIFT,), ".gaussian.plan:plan", "subsets"),
+        ),
+        page="gaussian.md",
+        proofs={
+            "gaussian": ".gaussian.proof",
+            "groups": ".groups.proof",
+            "groups_vector": ".groups.proof",
+            "hierarchy": ".hierarchy.proof",
+        },
+        asks=("gaussian", "groups", "hierarchy", "counts", "parameter_network"),
+        follows=("gaussian",),
+        needs_delta=True,
+        covers=frozenset({"combinations", "subsets"}),
+    ),
+    Method(
+        "gaussian_approximation",
+        (Form((SHIFT,), ".gaussian.plan:plan_approximation", "averages"),),
+        page="gaussian.md",
+        asks=("gaussian",),
+        follows=("gaussian",),
+        needs_delta=True,
+        covers=frozenset({"combinations"}),
+    ),
+    Method(
+        "transport",
+        (
+            Form((LATTICE,), ".count_transport.plan:plan", alone=True),
+            Form((POPULATION,), ".hierarchy.transport:plan", "averages"),
+            Form((UNEQUAL,), ".group_transport.plan:plan", "averages"),
+            Form((SHIFT,), ".transport.choose:plan", "subsets", too_slow=".transport.choose:too_slow"),
+        ),
+        page="transport.md",
+        proofs={
+            "transport": ".transport.proof",
+            "transport_sequence": ".transport.sequence_proof",
+            "quantile_clip": ".quantile_clip.proof",
+            "group_transport": ".group_transport.proof",
+            "group_vector_transport": ".group_transport.proof",
+            "count_transport": ".count_transport.proof",
+            "count_hybrid": ".count_transport.proof",
+        },
+        asks=("gaussian", "groups", "hierarchy", "counts"),
+        follows=("transport_sequence",),
+        reads_secret=True,
+        covers=frozenset({"subsets"}),
+        on_exact_laws=True,
+    ),
+    Method(
+        "calibrated_weights",
+        (Form((SHIFT,), ".calibrated_weights.plan:plan", "averages"),),
+        page="calibrated-weights.md",
+        proofs={"calibrated_weights": ".calibrated_weights.proof"},
+        asks=("gaussian",),
+        reads_secret=True,
+        needs_delta=True,
+        on_exact_laws=True,
+    ),
+    Method(
+        "chain_quilt",
+        (Form((CHAIN,), ".chain_quilt.plan:plan"),),
+        page="chain-quilt.md",
+        proofs={"chain": ".chain_quilt.proof"},
+        asks=("chain",),
+        follows=("chain",),
+        hides_entries=True,
+    ),
+    Method(
+        "wasserstein",
+        (
+            Form((QUILT,), ".parameter_counts.plan:plan_wasserstein"),
+            Form((LATTICE,), ".count_noise.wasserstein:plan"),
+        ),
+        page="wasserstein.md",
+        proofs={"wasserstein": ".count_noise.proof", "parameter_wasserstein": ".parameter_counts.proof"},
+        asks=("counts", "parameter_network"),
+    ),
+    Method(
+        "optimal",
+        (
+            Form((QUILT,), ".parameter_counts.plan:plan_optimal", too_slow=".parameter_counts.plan:too_slow"),
+            Form((LATTICE,), ".optimal.plan:plan", too_slow=".optimal.plan:too_slow"),
+        ),
+        page="optimal.md",
+        proofs={"kernel": ".optimal.proof", "coupling": ".optimal.proof", "parameter_kernel": ".parameter_counts.proof"},
+        asks=("counts", "parameter_network"),
+        reads_secret=True,
+    ),
+    Method(
+        "constant",
+        (
+            Form((QUILT,), ".parameter_counts.plan:plan_constant"),
+            Form((), ".yardsticks.counts:plan_constant", "counts"),
+            Form((), ".yardsticks.averages:plan_constant"),
+        ),
+        page="yardsticks.md",
+        proofs={"constant": ".base.sensitivity"},
+        chosen=False,
+    ),
+)
+
+_REGISTERED: dict[str, Method] = {}
+
+
+def methods() -> Mapping[str, Method]:
+    """All methods by name, ours first."""
+    _from_entry_points()
+    return {method.name: method for method in (*METHODS, *_REGISTERED.values())}
+
+
+def register(method: Method) -> Method:
+    """Add a method from outside; returns it."""
+    ours = {one.name: one for one in METHODS}
+    taken = {kind for one in (*METHODS, *_REGISTERED.values()) if one.name != method.name for kind in one.proofs}
+    if method.name in ours or _REGISTERED.get(method.name, method) != method:
+        raise UsageError(f"method: must have a name of its own. Got {method.name}, which is another one's.")
+    for kind in method.proofs:
+        if kind in taken:
+            raise UsageError(f"method {method.name}: must make evidence of its own kinds. Got {kind}, which is another one's.")
+    _REGISTERED[method.name] = method
+    return method
+
+
+def home_of_evidence(kind: str) -> None:
+    """Load the module in which evidence of this kind is defined, where a method names one."""
+    home = next((homes[kind] for homes in _homes() if kind in homes), None)
+    if home is not None:
+        import_module(home, ROOM)
+
+
+def _homes() -> Iterator[Mapping[str, str]]:
+    yield from (method.proofs for method in METHODS)
+    _from_entry_points()
+    yield from (method.proofs for method in _REGISTERED.values())
+
+
+@cache
+def _from_entry_points() -> None:
+    """What installed packages bring along: a `Method`, an assumption's class (loading it is enough), or a function."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        found = point.load()
+        if isinstance(found, Method):
+            register(found)
+        elif not isinstance(found, type) and callable(found):
+            found()

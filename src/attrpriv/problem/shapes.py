@@ -1,0 +1,20 @@
+"""What an assumption makes of a statistic: the few shapes of cases that methods know. They never ask which assumption it was.
+
+| shape | the law of what is asked, given a value of the secret | assumptions |
+|---|---|---|
+| `SHIFT` | normal, with one covariance: only its mean moves | `gaussian` |
+| `POPULATION` | the same, and the secret is a mean of the population | `hierarchy` |
+| `UNEQUAL` | normal, with covariances that differ | `groups` |
+| `LATTICE` | a law on whole numbers | `counts` |
+| `QUILT` | known through a network over parameters: influence, or the law of a count | `parameter_network` |
+| `CHAIN` | known through a Markov chain over the entries | `chain` |
+| `NOTHING` | unknown: rows fall into cells, and that is all | no assumption |
+| `MIXED` | of several shapes at once | assumptions of several kinds |
+
+An assumption from outside may name a shape of its own; methods that list it take it.
+"""
+
+from __future__ import annotations
+
+SHIFT, POPULATION, UNEQUAL, LATTICE, QUILT, CHAIN = "shift", "population", "unequal", "lattice", "quilt", "chain"
+NOTHING, MIXED = "nothing", "mixed"
