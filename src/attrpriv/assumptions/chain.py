@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 
@@ -21,6 +21,7 @@ from attrpriv.frozen import Finite, Single
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.markov import MOST_STATES, MarkovChain
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import CHAIN
 
 Law = tuple[Finite, ...]
 Matrix = tuple[Law, ...]
@@ -66,6 +67,7 @@ class Chain(Assumption):
     2
     """
 
+    shape: ClassVar[str] = CHAIN
     kind: Literal["chain"] = "chain"
     column: str = Field(description="the column whose entries, in the order of the rows, are the chain")
     states: tuple[Annotated[int | float | str, Single], ...] = Field(

@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -33,6 +33,7 @@ from attrpriv.errors import QueryError
 from attrpriv.frozen import Finite, FrozenMap
 from attrpriv.numerics.laws.records import exactly
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import LATTICE
 from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only
 
@@ -86,6 +87,7 @@ class Counts(Assumption):
     (0.18, 0.22)
     """
 
+    shape: ClassVar[str] = LATTICE
     kind: Literal["counts"] = "counts"
     sensitive: str = Field(description="the sensitive column; numeric ones through bins")
     given: Annotated[FrozenMap[FrozenMap[GivenLaw]], BeforeValidator(_canonical_events)] = Field(

@@ -19,7 +19,7 @@ worst case over the box is in `worst_case`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -29,6 +29,7 @@ from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positiv
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import SHIFT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,6 +142,7 @@ class Gaussian(Assumption):
     0.00025
     """
 
+    shape: ClassVar[str] = SHIFT
     kind: Literal["gaussian"] = "gaussian"
     mean: FrozenMap[Finite] = Field(default_factory=dict, description="means; a query column's is optional")
     sd: FrozenMap[Positive] | None = Field(default=None, description="standard deviation of each column")

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -30,6 +30,7 @@ from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import UNEQUAL
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.evaluate import holds_for, names_only
 
@@ -69,6 +70,7 @@ class Groups(Assumption):
     (36.0, (12.0, 12.0), ('F', 'M'))
     """
 
+    shape: ClassVar[str] = UNEQUAL
     kind: Literal["groups"] = "groups"
     sensitive: Annotated[str, Field(min_length=1)] = Field(description="the categorical column")
     mean: FrozenMap[FrozenMap[Finite]] = Field(description="of each category: the mean of each query column")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -30,6 +30,7 @@ from attrpriv.frozen import Finite, FrozenMap, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK, SOME_ULPS
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import POPULATION
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +56,7 @@ class Hierarchy(Assumption):
     0.0001875
     """
 
+    shape: ClassVar[str] = POPULATION
     kind: Literal["hierarchy"] = "hierarchy"
     mean: FrozenMap[Finite] = Field(default_factory=dict, description="of the populations' means; a query column's is optional")
     between_sd: FrozenMap[Positive] = Field(description="standard deviation of the populations' means, of each column")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
@@ -30,6 +30,7 @@ from attrpriv.numerics.networks.inference import joint_law
 from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import QUILT
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_populations import PopulationTable
@@ -95,6 +96,7 @@ class ParameterNetwork(Assumption):
     ((0.7, 0.7), (0.3, 0.3))
     """
 
+    shape: ClassVar[str] = QUILT
     kind: Literal["parameter_network"] = "parameter_network"
     network: Annotated[Network, BeforeValidator(read_network, json_schema_input_type=str)] = Field(
         validation_alias=AliasChoices("file", "network"), description="a BIF file, relative to the policy file"

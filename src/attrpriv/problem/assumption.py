@@ -9,12 +9,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from attrpriv.frozen import FrozenModel
+from attrpriv.problem.shapes import MIXED
 
 
 class Assumption(FrozenModel):
     """A class of distributions, with an explicit tolerance."""
 
     kinds: ClassVar[dict[str, type[Assumption]]] = {}
+    shape: ClassVar[str] = MIXED
+    """What it makes of a statistic (`problem.shapes`): methods know shapes, not assumptions."""
     kind: str
 
     @classmethod

@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
 
@@ -21,6 +21,7 @@ from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.hidden import nothing_hidden
 from attrpriv.problem.public_groups import Categories
 from attrpriv.problem.secret import Secret
+from attrpriv.problem.shapes import MIXED, NOTHING
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
@@ -30,6 +31,7 @@ from attrpriv.queries.sql import parse_queries
 Epsilon = Annotated[Finite, Field(gt=0, le=100)]
 Delta = Annotated[Finite, Field(ge=0, lt=1)]
 Share = Annotated[Finite, Field(ge=0, le=1)]
+A = TypeVar("A", bound=Assumption)
 
 
 def _increasing(edges: tuple[float, ...]) -> tuple[float, ...]:
@@ -145,6 +147,17 @@ class Problem(FrozenModel):
     def alone(self) -> bool:
         """Whether this is the only release there may be: nothing before it, and nothing kept for after it."""
         return self.earlier is None and self.spend == 1
+
+    @property
+    def shape(self) -> str:
+        """What the assumption makes of a statistic (`problem.shapes`)."""
+        shapes = {member.shape for member in self.theta}
+        return NOTHING if not shapes else shapes.pop() if len(shapes) == 1 else MIXED
+
+    def assumed(self, kind: type[A]) -> tuple[A, ...]:
+        """The members of the assumption, where all of them are of this class; else none."""
+        found = tuple(member for member in self.theta if isinstance(member, kind))
+        return found if len(found) == len(self.theta) else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
