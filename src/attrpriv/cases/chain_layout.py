@@ -20,7 +20,7 @@ from attrpriv.cases.tally_layout import whole_steps
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -29,11 +29,13 @@ def chain_of(problem: Problem) -> tuple[Chain, ...]:
     """The chains of the assumption, all about one column with one list of states."""
     chains = tuple(member for member in problem.theta if isinstance(member, Chain))
     if not chains or len(chains) != len(problem.theta):
-        raise Refusal("needs a chain assumption (assume: kind: chain).")
+        raise other_assumption("chain")
     if any((chain.column, chain.states) != (chains[0].column, chains[0].states) for chain in chains):
-        raise Refusal("assume: every chain of a list must have the same column and states.", usage=True)
+        raise Refusal(Cause.MISTAKE, "assume: every chain of a list must have the same column and states.", needs="assume")
     if chains[0].column in problem.bins:
-        raise Refusal(f"bins: {chains[0].column} is a chain of its own values; leave its bins out.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, f"bins: {chains[0].column} is a chain of its own values; leave its bins out.", needs="bins"
+        )
     return chains
 
 
@@ -44,7 +46,7 @@ def chain_tally(problem: Problem, chain: Chain, query: Query) -> Tally:
         return _tally(problem, chain, query)
     except QueryError as error:
         reason = str(error)
-    raise Refusal(reason, usage=True)
+    raise Refusal(Cause.STATISTIC, reason, needs="a statistic of the chain's column", usage=True)
 
 
 def _tally(problem: Problem, chain: Chain, query: Query) -> Tally:

@@ -20,7 +20,7 @@ from attrpriv.methods.base.tally import Tally
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of, other_assumption
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
@@ -85,7 +85,7 @@ def _apart(problem: Problem, counts: Counts, secret: Secret) -> int:
 def _theta(problem: Problem) -> tuple[Counts, ...]:
     theta = tuple(member for member in problem.theta if isinstance(member, Counts))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a counts assumption (assume: kind: counts).")
+        raise other_assumption("counts")
     _require_same_categories(theta)
     return theta
 
@@ -102,26 +102,36 @@ def _asked(make: Callable[[], Made]) -> Made:
     try:
         return make()
     except (QueryError, UsageError, ValueError) as error:
-        reason = str(error)
-    raise Refusal(reason, usage=True)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason, usage=True)
 
 
 def _require_same_categories(theta: Sequence[Counts]) -> None:
     first = theta[0]
     for member in theta[1:]:
         if (member.sensitive, member.categories, member.other) != (first.sensitive, first.categories, first.other):
-            raise Refusal("assume: every assumption of a list must have the same sensitive column and categories.", usage=True)
+            raise Refusal(
+                Cause.MISTAKE,
+                "assume: every assumption of a list must have the same sensitive column and categories.",
+                needs="assume",
+            )
 
 
 def one_query(problem: Problem) -> Query:
     asked = [query for query in problem.queries if not query.whole_table]
     if not asked:
-        raise Refusal("the number of rows is public; ask for a count with a filter, a sum, an average or a histogram.")
+        raise Refusal(
+            Cause.STATISTIC,
+            "the number of rows is public; ask for a count with a filter, a sum, an average or a histogram.",
+            needs="a count with a filter, a sum, an average or a histogram",
+        )
     alike = {(query.column, query.where, query.group_by) for query in asked}
     if len(alike) > 1:
         raise Refusal(
+            Cause.TOGETHER,
             f"the law of {asked[0].text} together with {asked[1].text} is not given; ask for one after the other, each with "
             "its share, or for a histogram.",
+            needs=("one query at a time", "a histogram"),
             usage=True,
         )
     return asked[0]

@@ -25,7 +25,7 @@ from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.parameter_counts.proof import ParameterCheck
 from attrpriv.numerics.laws.parameter_counts import ParameterCounts
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of, other_assumption
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -71,11 +71,19 @@ def parameter_counted(problem: Problem) -> ParameterCounted:
     """The problem as a count of one column; a refusal where its law is not known."""
     theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a parameter_network assumption (assume: kind: parameter_network).")
+        raise other_assumption("parameter_network")
     if problem.known_rows:
-        raise Refusal("known_rows: is not covered; who knows rows knows more of the parameters than the network says.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: is not covered; who knows rows knows more of the parameters than the network says.",
+            needs="known_rows 0",
+        )
     if any(member.tolerance for member in theta):
-        raise Refusal("tolerance: must be 0 for the law of the count; markov_quilt covers a tolerance.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "tolerance: must be 0 for the law of the count; markov_quilt covers a tolerance.",
+            needs=("tolerance 0", "mechanism markov_quilt"),
+        )
     query, reason = one_query(problem), None
     try:
         column, event = _event(problem, theta, query)
@@ -83,8 +91,8 @@ def parameter_counted(problem: Problem) -> ParameterCounted:
         cases = [case for k, member in enumerate(theta) for case in _cases(problem, member, k, column, event)]
         return ParameterCounted(problem, theta, query, column, tally, tuple(cases))
     except (QueryError, UsageError) as error:
-        reason = str(error)
-    raise Refusal(reason)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason)
 
 
 def _event(problem: Problem, theta: Sequence[ParameterNetwork], query: Query) -> tuple[str, Condition]:
@@ -131,10 +139,19 @@ def _cases(problem: Problem, member: ParameterNetwork, index: int, column: str, 
     found = []
     for secret in problem.secrets:
         if secret.attribute is None:
-            raise Refusal(f"hides parameters of the network, as in parameter: income. Got {secret.text}.", usage=True)
+            raise Refusal(
+                Cause.SECRET,
+                f"hides parameters of the network, as in parameter: income. Got {secret.text}.",
+                needs="a parameter of the network",
+                usage=True,
+            )
         given = conditional_states(member, column, secret.attribute)
         if len(given.values) < 2:
-            raise Refusal(f"parameter: {secret.attribute} has a single possible value; there is nothing to hide.", usage=True)
+            raise Refusal(
+                Cause.PROMISE,
+                f"parameter: {secret.attribute} has a single possible value; there is nothing to hide.",
+                needs="a parameter of several values",
+            )
         counts = ParameterCounts(problem.n, probabilities, given.weights, given.error)
         found.append(ParameterCase(secret.attribute, index, given.prior, counts))
     return found

@@ -16,7 +16,7 @@ from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption, unmasked
 from attrpriv.problem.secret import Secret
 
 # As for the Gaussian mechanism (`recorded`): few rounded values do not have a nearly normal average.
@@ -34,13 +34,15 @@ def hierarchies(problem: Problem) -> tuple[Hierarchy, ...]:
     """The assumption, if it is a hierarchy and says enough for the problem."""
     theta = tuple(member for member in problem.theta if isinstance(member, Hierarchy))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a hierarchy assumption (assume: kind: hierarchy).")
+        raise other_assumption("hierarchy")
     if problem.delta == 0:
-        raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+        raise no_delta()
     if problem.known_rows > 0:
         raise Refusal(
+            Cause.PERSONS,
             "known_rows: must be 0 with a hierarchy; whoever knows rows of the table knows more of its population, too. "
-            f"Got {problem.known_rows:g}."
+            f"Got {problem.known_rows:g}.",
+            needs="known_rows 0",
         )
     for secret in problem.secrets:
         _require_parameter(secret)
@@ -52,11 +54,16 @@ def hierarchies(problem: Problem) -> tuple[Hierarchy, ...]:
 def _require_parameter(secret: Secret) -> None:
     if secret.attribute is None:
         raise Refusal(
-            f"a hierarchy hides the mean of a column in the population, as in parameter: income. Got {secret.text}.", usage=True
+            Cause.SECRET,
+            f"a hierarchy hides the mean of a column in the population, as in parameter: income. Got {secret.text}.",
+            needs="a parameter of the population",
+            usage=True,
         )
     if math.isinf(secret.gap):
         raise Refusal(
-            f"{secret.text}: a population's mean needs between: [low, high] or within: distance. Got neither.", usage=True
+            Cause.MISTAKE,
+            f"{secret.text}: a population's mean needs between: [low, high] or within: distance. Got neither.",
+            needs="between or within",
         )
     _require_magnitude(f"the widest pair of {secret.text}", secret.gap)
 
@@ -64,7 +71,12 @@ def _require_parameter(secret: Secret) -> None:
 def _require_described(problem: Problem, theta: Sequence[Hierarchy], column: str) -> None:
     for member in theta:
         if column not in member.columns:
-            raise Refusal(f"assume: {column} must have between_sd and within_sd. Got none.", usage=True)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"assume: {column} must have between_sd and within_sd. Got none.",
+                needs="between_sd and within_sd",
+                usage=True,
+            )
         _require_magnitude(f"between_sd of {column}", member.between_sd[column])
         _require_magnitude(f"within_sd of {column}", member.within_sd[column])
     if column in problem.resolution:
@@ -73,7 +85,12 @@ def _require_described(problem: Problem, theta: Sequence[Hierarchy], column: str
 
 def _require_magnitude(name: str, number: float) -> None:
     if not _LEAST <= number <= _MOST:
-        raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.",
+            needs="another unit",
+            usage=True,
+        )
 
 
 def cases(problem: Problem, theta: Sequence[Hierarchy], off: float = 0.0) -> list[Seen]:
@@ -111,7 +128,7 @@ def recorded(problem: Problem, theta: Sequence[Hierarchy], columns: Sequence[str
         eased = min(eased, data * mask / (data + mask))
     charge = lattice_lambda(eased, len(columns)) if columns else 0.0
     if not math.isfinite(charge):
-        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+        raise unmasked()
     return Recorded(masks, charge, spacing)
 
 
@@ -119,11 +136,17 @@ def _require_normal(problem: Problem, column: str, h: float | None, least: float
     if h is None:
         return
     if problem.n < _LEAST_ROWS:
-        raise Refusal(f"values recorded on a spacing need at least {_LEAST_ROWS} rows. Got {problem.n}.")
+        raise Refusal(
+            Cause.PRECISION,
+            f"values recorded on a spacing need at least {_LEAST_ROWS} rows. Got {problem.n}.",
+            needs="more rows",
+        )
     if least < 2 * h:
         raise Refusal(
+            Cause.PRECISION,
             f"{column}: within_sd must be at least twice the spacing of its values ({h:g}), or its average is not nearly "
-            f"normal. Got {least:g}."
+            f"normal. Got {least:g}.",
+            needs="finer values",
         )
 
 

@@ -19,7 +19,7 @@ from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
 from attrpriv.methods.markov_quilt.sets import NOTHING, Before
 from attrpriv.numerics.networks.network import Network
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, needs_bounds, other_assumption
 
 # Noise this many times that of the whole budget means that nothing of it is left.
 _HOPELESS = 1e9
@@ -46,17 +46,18 @@ class QuiltCase:
 
     def known(self, sensitivity: ColumnSensitivity, lacking: Sequence[str] = ()) -> tuple[float, tuple[Known, ...]]:
         """The least scale, and the set that each parameter uses; `lacking`: columns that need bounds to get noise."""
-        reason = None
+        refusal = None
         try:
             scale, found = least_scale(
                 self.networks, self.protected, sensitivity, self.target, tolerances=self.tolerances, before=self.before
             )
         except UsageError as error:
-            reason = unbounded(lacking) if lacking else str(error) if self.before == NOTHING else _NOTHING_LEFT
-        if reason is not None:
-            raise Refusal(reason)
+            told = Refusal(Cause.NUMBERS, str(error)) if self.before == NOTHING else Refusal(Cause.EARLIER, _NOTHING_LEFT)
+            refusal = needs_bounds(lacking) if lacking else told
+        if refusal is not None:
+            raise refusal
         if self.before != NOTHING and any(one.scale * self.problem.epsilon > _HOPELESS * one.sensitivity for one in found):
-            raise Refusal(_NOTHING_LEFT)
+            raise Refusal(Cause.EARLIER, _NOTHING_LEFT)
         return scale, found
 
 
@@ -66,18 +67,16 @@ _NOTHING_LEFT = (
 )
 
 
-def unbounded(lacking: Sequence[str]) -> str:
-    return f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}."
-
-
 def quilt_case(problem: Problem) -> QuiltCase:
     """The case, or a refusal of what is not covered."""
     theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a parameter_network assumption (assume: kind: parameter_network).")
+        raise other_assumption("parameter_network")
     if problem.known_rows:
         raise Refusal(
-            "known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says."
+            Cause.PERSONS,
+            "known_rows: is not covered; an adversary who knows rows knows more of the parameters than the network says.",
+            needs="known_rows 0",
         )
     protected = _protected(problem, theta)
     earlier, before = _before(problem)
@@ -88,10 +87,19 @@ def _protected(problem: Problem, theta: Sequence[ParameterNetwork]) -> tuple[str
     protected = []
     for secret in problem.secrets:
         if secret.attribute is None:
-            raise Refusal(f"hides parameters of the network, as in parameter: income. Got {secret.text}.", usage=True)
+            raise Refusal(
+                Cause.SECRET,
+                f"hides parameters of the network, as in parameter: income. Got {secret.text}.",
+                needs="a parameter of the network",
+                usage=True,
+            )
         for member in theta:
             if secret.attribute not in member.network.nodes:
-                raise Refusal(f"parameter: must be in the network. Got {secret.attribute}.", usage=True)
+                raise Refusal(
+                    Cause.MISTAKE,
+                    f"parameter: must be in the network. Got {secret.attribute}.",
+                    needs="a parameter of the network",
+                )
         protected.append(secret.attribute)
     return tuple(dict.fromkeys(protected))
 
@@ -101,7 +109,7 @@ def _before(problem: Problem) -> tuple[tuple[EarlierTerms, ...], Before]:
     if problem.earlier is None:
         return (), NOTHING
     if not isinstance(problem.earlier, QuiltEvidence):
-        raise Refusal("continues releases of markov_quilt; what was released before is of another kind.")
+        raise Refusal(Cause.EARLIER, "continues releases of markov_quilt; what was released before is of another kind.")
     terms = problem.earlier.together()
     rates = tuple((frozenset(one.columns), one.size) for one in terms)
     return terms, Before(rates, tuple(dict.fromkeys(check.known for check in problem.earlier.checks)))
@@ -114,5 +122,9 @@ def _target(problem: Problem, theta: Sequence[ParameterNetwork], protected: Sequ
         networks, tolerances = [member.network for member in theta], [member.tolerance for member in theta]
         used = least_loss(networks, protected, before, tolerances=tolerances)
     if not used <= problem.epsilon:
-        raise Refusal(f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.")
+        raise Refusal(
+            Cause.EARLIER,
+            f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.",
+            needs="a larger epsilon",
+        )
     return min(problem.epsilon, used + problem.spend * (problem.epsilon - used))

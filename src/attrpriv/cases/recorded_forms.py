@@ -32,7 +32,7 @@ from attrpriv.cases.subset import Rows
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, unmasked
 from attrpriv.queries.query import quoted
 
 if TYPE_CHECKING:
@@ -63,22 +63,45 @@ def _require_forms(problem: Problem, theta: Sequence[Gaussian]) -> None:
     names = {*problem.types, *problem.bounds, *(column for gaussian in theta for column in gaussian.columns)}
     for key, form, where in zip(problem.columns, problem.forms, problem.wheres, strict=True):
         if key in names and where is None and form != {key: 1.0}:
-            raise Refusal(f"{key}: is a combination of columns, and the name of a column too. Rename that column.", usage=True)
+            raise Refusal(
+                Cause.MISTAKE,
+                f"{key}: is a combination of columns, and the name of a column too. Rename that column.",
+                needs="another name of the column",
+            )
         if not all(sd_of_form(gaussian, form) > 0 for gaussian in theta):
-            raise Refusal(f"{key}: its standard deviation must be above 0 under the assumption. Got 0.", usage=True)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"{key}: its standard deviation must be above 0 under the assumption. Got 0.",
+                needs="a standard deviation above 0",
+                usage=True,
+            )
     for secret in problem.secrets:
         parts = [dict(form.coefficients) for form in secret.forms]
         if problem.combined and secret.single is None:
             raise Refusal(
+                Cause.SECRET,
                 f"{secret.text}: beside a combination of columns, secrets must be the mean or sum of one column. "
-                "Ask for columns."
+                "Ask for columns.",
+                needs="the average of each column",
             )
         if any(len(part) > 1 and set(part) & set(problem.read_columns) for part in parts):
-            raise Refusal(f"{secret.text}: combines a column that is asked for; beside averages over a subset it must not.")
+            raise Refusal(
+                Cause.SECRET,
+                f"{secret.text}: combines a column that is asked for; beside averages over a subset it must not.",
+                needs="another column",
+            )
     if any(secret.cases is not None for secret in problem.secrets):
-        raise Refusal("cases are hidden by the law of one column's average; ask for a column, not for a combination.")
+        raise Refusal(
+            Cause.STATISTIC,
+            "cases are hidden by the law of one column's average; ask for a column, not for a combination.",
+            needs="the average of one column",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single persons are not protected in averages of combinations in this version.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single persons are not protected in averages of combinations in this version.",
+            needs="no individuals",
+        )
 
 
 def _require_spacings(problem: Problem) -> None:
@@ -86,8 +109,10 @@ def _require_spacings(problem: Problem) -> None:
     unknown = [column for column in problem.read_columns if column in combined and problem.spacing(column)[0] is None]
     if unknown:
         raise Refusal(
+            Cause.PUBLIC_FACT,
             f"resolution: an average of a combination needs the spacing of each of its columns. Got none of "
             f"{', '.join(map(quoted, unknown))}. Declare resolution: {{{unknown[0]}: spacing}}.",
+            needs="resolution",
             usage=True,
         )
 
@@ -105,7 +130,7 @@ def recorded_forms(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[s
     pulls = _pulls(problem, rows, spacings, noise)
     charge = max((_charge(problem, floor, spacings, nested, pulls) for floor in floors), default=0.0)
     if not math.isfinite(charge):
-        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+        raise unmasked()
     return Recorded(charge, spacings)
 
 
@@ -116,9 +141,11 @@ def _nested(problem: Problem, rows: Rows, column: str) -> Nested:
         if own < 2:
             name = f"all {problem.n} rows" if where is None else where
             raise Refusal(
+                Cause.TOGETHER,
                 f"the averages of {column} over {name} and over subsets that are nearly all of these rows ({own} are left) "
                 "cannot both be released. What was not released yet follows from the others, weighted by their sizes, which "
-                "are public; or ask for fewer subsets."
+                "are public; or ask for fewer subsets.",
+                needs="fewer subsets",
             )
     return found
 
@@ -165,9 +192,11 @@ def _charge(
     least = min(floor[column] / spacings[column] ** 2 if spacings[column] else 0.0 for column in floor)
     if not least >= 1:
         raise Refusal(
+            Cause.PRECISION,
             f"{', '.join(floor)}: what a secret leaves open of a row must have a standard deviation of at least the "
             f"spacing of the values in every direction. Got {math.sqrt(max(0.0, least)):.3g} of it; declare a finer "
-            "resolution or a smaller tolerance, or ask for fewer columns at once."
+            "resolution or a smaller tolerance, or ask for fewer columns at once.",
+            needs=("a finer resolution", "a smaller tolerance", "fewer columns"),
         )
     matrices = [np.array([[pull.get(column, 0.0) for column in floor] for pull in own]) for own in pulls.values()]
     pull = max(float(np.linalg.norm(matrix, 2)) for matrix in matrices) * SOLVED_UP

@@ -33,7 +33,7 @@ from attrpriv.cases.subset import Rows
 from attrpriv.methods.transport.case import is_exact
 from attrpriv.numerics.rounding import SOLVED_UP, SOME_ULPS
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import quoted
 
@@ -96,9 +96,11 @@ def _require(
         alone = [place for place in everything if shows([place])][:1]
         names = ", ".join(problem.columns[place] for place in alone or everything)
         raise Refusal(
+            Cause.PRECISION,
             f"{names}: {'is' if alone or len(everything) == 1 else 'are, together,'} so closely tied to {secret.text}, whose "
             f"values are recorded on a coarse spacing, that rounding shows in averages of {int(min(sizes))} rows. Use finer "
-            "values, more rows, fewer columns, or a counts or groups assumption."
+            "values, more rows, fewer columns, or a counts or groups assumption.",
+            needs=("finer values", "more rows", "fewer columns"),
         )
 
 
@@ -188,7 +190,11 @@ def _regressed(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> _T
     spread, shared = hidden @ law @ hidden.T, chosen @ law @ hidden.T
     least = float(np.linalg.eigvalsh(spread)[0])
     if not least > _APART:
-        raise Refusal(f"{secret.text}: these statistics nearly determine one another; protect fewer of them.")
+        raise Refusal(
+            Cause.SECRET,
+            f"{secret.text}: these statistics nearly determine one another; protect fewer of them.",
+            needs="fewer secrets",
+        )
     slopes = np.linalg.solve(spread, shared.T).T
     left = chosen @ law @ chosen.T - slopes @ shared.T
     # Solved in floats; what that can be off, for statistics this far from determining one another, is not counted.
@@ -208,12 +214,20 @@ def _roughly(problem: Problem, gaussian: Gaussian, columns: Sequence[str], secre
 
     names = secret.columns
     if any([weight for _, weight in form.coefficients] != [1.0] for form in secret.forms):
-        raise Refusal(f"{secret.text}: several combinations of columns need exactly stated moments (tolerance 0).")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{secret.text}: several combinations of columns need exactly stated moments (tolerance 0).",
+            needs="tolerance 0",
+        )
     apart = problem.model_copy(update={"secrets": tuple(Secret(f"mean({quoted(name)})", within=1.0) for name in names)})
     floors = row_floors(apart, gaussian, tuple(dict.fromkeys((*columns, *names))))
     least = {name: min(floor[name] for floor in floors if name in floor) for name in (*columns, *names)}
     if not all(least[name] > _APART * gaussian.sd_range(name)[1] ** 2 for name in names):
-        raise Refusal(f"{secret.text}: these statistics may determine one another within the tolerance; protect fewer of them.")
+        raise Refusal(
+            Cause.SECRET,
+            f"{secret.text}: these statistics may determine one another within the tolerance; protect fewer of them.",
+            needs="fewer secrets",
+        )
     steepest = [[gaussian.sd_range(column)[1] / math.sqrt(least[name]) for name in names] for column in columns]
     left = np.diag([0.0 if column in names else max(0.0, least[column]) for column in columns])
     return _Tied(np.zeros((len(columns), len(names))), np.array(steepest), (left,))

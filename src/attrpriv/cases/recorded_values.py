@@ -27,7 +27,7 @@ from attrpriv.assumptions.worst_case import least_joint_residual, least_residual
 from attrpriv.cases.shift import joint_share
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, unmasked
 from attrpriv.problem.secret import Secret
 
 # An undeclared spacing is covered up to this many masks: a noise of 1.5 spacings leaves a density within 1e-19.
@@ -68,7 +68,7 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
     spacing = {column: _covered(problem, theta, column, noise[column], floors) for column in columns}
     charge = max((_charge(problem, floor, spacing, noise) for floor in floors), default=0.0)
     if not math.isfinite(charge):
-        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+        raise unmasked()
     return Recorded(charge, spacing)
 
 
@@ -88,8 +88,10 @@ def _coarser(problem: Problem, secret: Secret, column: str) -> int:
     unknown = [name for name in dict.fromkeys(names) if problem.spacing(name)[0] is None]
     if unknown or len(secret.forms) > 1:
         raise Refusal(
+            Cause.PUBLIC_FACT,
             f"resolution: {column} is asked for and part of {secret.text}, whose digits then narrow down its own. Declare the "
             f"spacing of {', '.join(unknown) or column}, hide one statistic at a time, or ask for another column.",
+            needs=("resolution", "one secret at a time", "another column"),
             usage=bool(unknown),
         )
     weights = {name: abs(_decimal(c) * _decimal(problem.spacing(name)[0] or 1)) for name, c in combined[0].coefficients}
@@ -116,8 +118,10 @@ def require_rows(problem: Problem, theta: Sequence[Gaussian], rows: int) -> None
     recorded_somewhere = any(problem.spacing(column)[0] is not None for column in columns)
     if rows < _LEAST_ROWS and recorded_somewhere and any(g.tolerance.shape is None for g in theta):
         raise Refusal(
+            Cause.PRECISION,
             f"values recorded on a spacing need at least {_LEAST_ROWS} rows, or their average is not nearly normal. "
-            f"Got {rows}; state a shape tolerance if you know how far it is."
+            f"Got {rows}; state a shape tolerance if you know how far it is.",
+            needs=("more rows", "a shape tolerance"),
         )
 
 
@@ -125,8 +129,10 @@ def require_fine(problem: Problem, gaussian: Gaussian, column: str) -> None:
     spacing, _ = problem.spacing(column)
     if spacing is not None and gaussian.sd_range(column)[0] < 2 * spacing:
         raise Refusal(
+            Cause.PRECISION,
             f"{column}: its standard deviation must be at least twice the spacing of its values ({spacing:g}), "
-            f"or its average is not nearly normal. Got {gaussian.sd_range(column)[0]:g}."
+            f"or its average is not nearly normal. Got {gaussian.sd_range(column)[0]:g}.",
+            needs="finer values",
         )
 
 
@@ -169,9 +175,11 @@ def _covered(
         left = math.sqrt(max(0.0, least))
         together = " of those asked together" if len(problem.columns) > 1 else ""
         raise Refusal(
+            Cause.PRECISION,
             f"{column}: what a sensitive column leaves open of a row{together} must have a standard deviation of at least "
             f"the spacing of the values ({'unknown' if spacing is None else f'{spacing:g}'}). Got {left:g}; "
-            "declare a finer resolution or a smaller tolerance, or ask for fewer columns at once."
+            "declare a finer resolution or a smaller tolerance, or ask for fewer columns at once.",
+            needs=("a finer resolution", "a smaller tolerance", "fewer columns"),
         )
     if declared and spacing is not None:
         return spacing

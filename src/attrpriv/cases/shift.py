@@ -22,7 +22,7 @@ from attrpriv.assumptions.worst_case import Extreme, candidates
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.gaussian.proof import GaussianCheck
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 
 if TYPE_CHECKING:
@@ -98,7 +98,11 @@ def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
 
     gap = secret.gap_of_mean(problem.n) if len(secret.forms) == 1 else 1.0
     if gap == float("inf"):
-        raise Refusal(f"{secret.text}: unbounded cases need the column's mean in the assumption, for the law of the mixture.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{secret.text}: unbounded cases need the column's mean in the assumption, for the law of the mixture.",
+            needs="the column's mean",
+        )
     if len(problem.columns) == 1 and secret.single is not None and len(problem.forms[0]) == 1:
         ((column, weight),) = problem.forms[0].items()
         extremes = [_off(extreme, column == secret.single, off) for extreme in candidates(gaussian, column, secret.single)]
@@ -107,7 +111,9 @@ def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> 
         return _joint(problem, gaussian, secret, off)
     box = box_of(problem, gaussian, secret.coefficients)
     if box is None:
-        raise Refusal(f"{secret.text}: its variance may be zero within the tolerance.")
+        raise Refusal(
+            Cause.NUMBERS, f"{secret.text}: its variance may be zero within the tolerance.", needs="a smaller tolerance"
+        )
     return _corners(problem, secret, box, gap, off)
 
 
@@ -175,7 +181,11 @@ def _regression(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secret
 
     t = gaussian.tolerance
     if t.sd or t.slope or t.correlation:
-        raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.",
+            needs="tolerance 0",
+        )
     # Where pairs are left out, only the columns at hand: what is not stated has no value.
     at_hand = dict.fromkeys((*(column for form in forms for column in form), *secret.columns))
     names = gaussian.columns if gaussian.complete else tuple(at_hand)
@@ -186,7 +196,11 @@ def _regression(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secret
     spread = hidden @ covariance @ hidden.T
     unit = np.sqrt(np.diag(spread))
     if not (unit > 0).all() or np.linalg.cond(spread / np.outer(unit, unit)) > 1e6:
-        raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
+        raise Refusal(
+            Cause.SECRET,
+            f"{secret.text}: these statistics determine one another; protect fewer of them jointly.",
+            needs="fewer secrets",
+        )
     gamma = chosen @ covariance @ hidden.T @ np.linalg.inv(spread)
     explained = gamma @ hidden @ covariance @ chosen.T
     explained = (explained + explained.T) / 2

@@ -30,7 +30,7 @@ from attrpriv.methods.base.column_plan import Group, SubsetUnion
 from attrpriv.methods.choice.coverage import require_one_meaning
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of, joined, parse_condition
 from attrpriv.queries.overlap import relation
 from attrpriv.queries.query import Query
@@ -105,14 +105,18 @@ class Rows:
             for second in wheres[:k]:
                 if relation(first, second) is None:
                     raise Refusal(
+                        Cause.TOGETHER,
                         f"{second}, and {first}: how many rows satisfy both is not declared. Ask for subsets of which any two "
-                        "are apart, or one inside the other, by their conditions."
+                        "are apart, or one inside the other, by their conditions.",
+                        needs="subsets that are apart, or one inside the other",
                     )
         whole = replace(self, wheres=(*self.wheres, None), sizes=(*self.sizes, problem.n))
         for where, (own, _) in whole.nested(range(len(whole.wheres))).items():
             if own < 0:
                 name = f"the {problem.n} rows" if where is None else where
-                raise Refusal(f"sizes: subsets within {name} must not have more rows than it has. Got more.", usage=True)
+                raise Refusal(
+                    Cause.MISTAKE, f"sizes: subsets within {name} must not have more rows than it has. Got more.", needs="sizes"
+                )
 
 
 def _outside(where: str | None, around: Mapping[str | None, str | None]) -> str | None:
@@ -134,9 +138,17 @@ def _size(problem: Problem, known: Mapping[str, int], where: str | None) -> int:
         return problem.n
     size = known.get(where)
     if size is None:
-        raise Refusal(f'an average over a subset needs its size as a public number: declare sizes: {{"{where}": rows}}.')
+        raise Refusal(
+            Cause.PUBLIC_FACT,
+            f'an average over a subset needs its size as a public number: declare sizes: {{"{where}": rows}}.',
+            needs=f"sizes of {where}",
+        )
     if not 2 <= size <= problem.n:
-        raise Refusal(f"sizes: must say how many of the {problem.n} rows satisfy {where}, 2 at least. Got {size}.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE,
+            f"sizes: must say how many of the {problem.n} rows satisfy {where}, 2 at least. Got {size}.",
+            needs="sizes",
+        )
     return size
 
 
@@ -158,9 +170,13 @@ def _sizes(problem: Problem) -> dict[str, int]:
 
 def _require_covered(problem: Problem) -> None:
     if problem.known_rows or problem.individuals is not None:
-        raise Refusal("known_rows, individuals: are not covered for averages over a subset.")
+        raise Refusal(Cause.PERSONS, "known_rows, individuals: are not covered for averages over a subset.")
     if any(secret.cases is not None for secret in problem.secrets):
-        raise Refusal("an average over a subset is covered beside secrets that are hidden by their distance, not cases.")
+        raise Refusal(
+            Cause.SECRET,
+            "an average over a subset is covered beside secrets that are hidden by their distance, not cases.",
+            needs="a secret with within: distance",
+        )
     named = {column for member in problem.theta if isinstance(member, Gaussian) for column in member.columns}
     hidden = {column for secret in problem.secrets for column in secret.columns}
     for key, form, where in zip(problem.columns, problem.forms, problem.wheres, strict=True):
@@ -169,14 +185,24 @@ def _require_covered(problem: Problem) -> None:
         inside = [column for column in columns_of(parse_condition(where)) if column in named | hidden]
         if inside:
             raise Refusal(
+                Cause.STATISTIC,
                 f"{where}: rows chosen by {inside[0]}, a column of the assumption or of a secret, do not have the assumed law. "
-                "Choose by other columns, or use a view."
+                "Choose by other columns, or use a view.",
+                needs=("another filter", "a view"),
             )
         own = [column for column in form if column in hidden]
         if own:
-            raise Refusal(f"{key}: is of {own[0]}, a column of a secret; over a subset that is not covered.")
+            raise Refusal(
+                Cause.STATISTIC,
+                f"{key}: is of {own[0]}, a column of a secret; over a subset that is not covered.",
+                needs=("another column", "a view"),
+            )
         if key in {*problem.types, *named}:
-            raise Refusal(f"{key}: is an average over a subset, and the name of a column too. Rename that column.", usage=True)
+            raise Refusal(
+                Cause.MISTAKE,
+                f"{key}: is an average over a subset, and the name of a column too. Rename that column.",
+                needs="another name of the column",
+            )
 
 
 # Groups.
@@ -208,7 +234,11 @@ def _wheres(problem: Problem, query: Query) -> dict[str, str]:
     known = _sizes(problem)
     rows, parts = _size(problem, known, query.where), [_size(problem, known, where) for where in found.values()]
     if sum(parts) != rows:
-        raise Refusal(f"sizes: the groups of {query.group_by} must have {rows} rows in all. Got {sum(parts)}.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE,
+            f"sizes: the groups of {query.group_by} must have {rows} rows in all. Got {sum(parts)}.",
+            needs="sizes",
+        )
     return found
 
 
@@ -220,11 +250,11 @@ def _conditions(problem: Problem, column: str) -> dict[str, Condition]:
     except QueryError as error:
         reason = str(error)
     if reason is not None:
-        raise Refusal(reason, usage=True)
+        raise Refusal(Cause.PUBLIC_FACT, reason, needs=f"categories of {column}", usage=True)
     named = {name: _spelled(problem, one) for name, one in found.items() if one is not None}
     values = tuple(one.value for one in named.values() if isinstance(one, Compare))
     if len(named) < len(found) and not values:
-        raise Refusal(f"categories: {column} must name a category beside other.", usage=True)
+        raise Refusal(Cause.MISTAKE, f"categories: {column} must name a category beside other.", needs="categories")
     rest = joined("or", Not(In(column, values)), IsNull(column))
     return {name: rest if one is None else named[name] for name, one in found.items()}
 
@@ -239,7 +269,11 @@ def _spelled(problem: Problem, condition: Condition) -> Condition:
         return condition
     if problem.types.get(condition.column, "text") not in ("text", "date"):
         kind = problem.types[condition.column]
-        raise Refusal(f"categories: {condition.column} is {kind}; write its categories as such, not as text.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE,
+            f"categories: {condition.column} is {kind}; write its categories as such, not as text.",
+            needs="categories",
+        )
     return Compare(condition.column, "=", condition.text)
 
 

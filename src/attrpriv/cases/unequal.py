@@ -21,7 +21,7 @@ from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of, no_delta, other_assumption, unmasked
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import Written
 
@@ -46,19 +46,32 @@ def groups_of(problem: Problem) -> tuple[Groups, ...]:
     """The assumption, if it is about groups and says enough for the problem."""
     theta = tuple(member for member in problem.theta if isinstance(member, Groups))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a groups assumption (assume: kind: groups).")
+        raise other_assumption("groups")
     if problem.delta == 0:
-        raise Refusal("delta: Gaussian noise needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+        raise no_delta("Gaussian noise")
     if problem.calibration == "classical":
-        raise Refusal("calibration: classical is for means; with groups it is analytic.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, "calibration: classical is for means; with groups it is analytic.", needs="calibration analytic"
+        )
     first = theta[0]
     if any((m.sensitive, m.categories, m.other) != (first.sensitive, first.categories, first.other) for m in theta):
-        raise Refusal("assume: every assumption of a list must have the same sensitive column and categories.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE,
+            "assume: every assumption of a list must have the same sensitive column and categories.",
+            needs="assume",
+        )
     for column in problem.columns:
         if any(column not in member.columns for member in theta):
-            raise Refusal(f"assume: {column} must have a mean and a standard deviation in each category. Got none.", usage=True)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"assume: {column} must have a mean and a standard deviation in each category. Got none.",
+                needs="a mean and a standard deviation in each category",
+                usage=True,
+            )
     if not problem.columns:
-        raise Refusal("the number of rows is public; ask for an average or a sum.")
+        raise Refusal(
+            Cause.STATISTIC, "the number of rows is public; ask for an average or a sum.", needs="an average or a sum"
+        )
     return theta
 
 
@@ -73,8 +86,8 @@ def checks(problem: Problem, theta: Sequence[Groups]) -> tuple[GroupCheck, ...]:
     try:
         return tuple(_check(problem, k, theta[k], secret) for k in range(len(theta)) for secret in problem.secrets)
     except (QueryError, UsageError, RefusedError) as error:
-        reason, usage = str(error), not isinstance(error, RefusedError)
-    raise Refusal(reason, usage=usage)
+        reason, cause, usage = str(error), cause_of(error), not isinstance(error, RefusedError)
+    raise Refusal(cause, reason, usage=usage)
 
 
 def _check(problem: Problem, index: int, groups: Groups, secret: Secret) -> GroupCheck:
@@ -132,7 +145,7 @@ def recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
         eased = min(eased, data * mask / (data + mask))
     charge = lattice_lambda(max(0.0, eased), len(problem.columns))
     if not math.isfinite(charge):
-        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+        raise unmasked()
     return Recorded(masks, charge, spacing)
 
 
@@ -140,11 +153,17 @@ def _require_normal(problem: Problem, column: str, h: float | None, least: float
     if h is None:
         return
     if problem.n < _LEAST_ROWS:
-        raise Refusal(f"values recorded on a spacing need at least {_LEAST_ROWS} rows. Got {problem.n}.")
+        raise Refusal(
+            Cause.PRECISION,
+            f"values recorded on a spacing need at least {_LEAST_ROWS} rows. Got {problem.n}.",
+            needs="more rows",
+        )
     if least < 2 * h:
         raise Refusal(
+            Cause.PRECISION,
             f"{column}: its standard deviation within a category must be at least twice the spacing of its values ({h:g}), or "
-            f"its average is not nearly normal. Got {least:g}; use a counts assumption."
+            f"its average is not nearly normal. Got {least:g}; use a counts assumption.",
+            needs=("finer values", "a counts assumption"),
         )
 
 

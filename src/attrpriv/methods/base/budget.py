@@ -28,7 +28,7 @@ from attrpriv.numerics.calibration.grids import grid_charge
 from attrpriv.numerics.rounding import COMPUTED_DOWN, LEFT_DOWN
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 _RESERVE = 0.02
 # In a sequence grids and recorded values are paid for so many averages and so much, whether they are asked for or not: the
@@ -90,8 +90,9 @@ def budget(
     delta = left * math.exp(-lam) * LEFT_DOWN
     if not (epsilon > 0 and delta > 0):
         raise Refusal(
+            Cause.BUDGET,
             f"what comes before the calibration (grids, recorded spacing, shape, clipping, fit) costs more than epsilon "
-            f"{problem.epsilon:g}, delta {problem.delta:g} allow."
+            f"{problem.epsilon:g}, delta {problem.delta:g} allow.",
         )
     return Budget(
         epsilon,
@@ -114,11 +115,23 @@ def sequence_budget(
 ) -> Budget:
     """The budget of a release that shares it with others; the same whichever averages they are of."""
     if averages > MOST_STEPS:
-        raise Refusal(f"a sequence has at most {MOST_STEPS} averages. Ask for fewer, or for many at once with spend 1.")
+        raise Refusal(
+            Cause.SIZE,
+            f"a sequence has at most {MOST_STEPS} averages. Ask for fewer, or for many at once with spend 1.",
+            needs=("fewer averages", "spend 1"),
+        )
     if lattice_lambda > MOST_LATTICE:
-        raise Refusal("the mask does not cover the spacing of the values well enough for a sequence. Declare resolution.")
+        raise Refusal(
+            Cause.PRECISION,
+            "the mask does not cover the spacing of the values well enough for a sequence. Declare resolution.",
+            needs="resolution",
+        )
     if problem.calibration == "classical":
-        raise Refusal("calibration: the classical constant is for a release that is alone. Use analytic, or spend 1.")
+        raise Refusal(
+            Cause.BUDGET,
+            "calibration: the classical constant is for a release that is alone. Use analytic, or spend 1.",
+            needs=("calibration analytic", "spend 1"),
+        )
     return budget(problem, theta, MOST_LATTICE, 0.0, common, MOST_STEPS)
 
 
@@ -126,7 +139,7 @@ def _fit_charge(problem: Problem, theta: Sequence[Assumption]) -> FitCharge:
     """The chance that a fitted assumption misses the truth: part of delta, or on top of it where the policy accepts that."""
     reason = fit_refusal(theta, problem.delta)
     if reason is not None and not problem.accept_fit_risk:
-        raise Refusal(reason, usage=True)
+        raise Refusal(Cause.BUDGET, reason, needs=("a fit with that confidence", "accept_fit_risk"), usage=True)
     return fit_charge(theta, problem.delta)
 
 
@@ -138,4 +151,4 @@ def allowed_distance(problem: Problem, left: Budget) -> float:
         return calibrate(left.epsilon, left.delta)
     except RefusedError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.BUDGET, reason)

@@ -13,7 +13,7 @@ from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 
 def row_evidence(problem: Problem, independent: Sequence[float], clips: Mapping[str, float | None]) -> LaplaceEvidence | None:
@@ -24,11 +24,18 @@ def row_evidence(problem: Problem, independent: Sequence[float], clips: Mapping[
     terms = []
     for column, own in zip(problem.columns, independent, strict=True):
         if column not in problem.bounds:
-            raise Refusal(f"individuals: needs bounds for {column}; declare bounds: {{{column}: [low, high]}}.", usage=True)
+            raise Refusal(
+                Cause.PUBLIC_FACT,
+                f"individuals: needs bounds for {column}; declare bounds: {{{column}: [low, high]}}.",
+                needs=f"bounds of {column}",
+                usage=True,
+            )
         if clips.get(column) is None:
             raise Refusal(
+                Cause.PUBLIC_FACT,
                 f"individuals: rows must be clipped to the bounds of {column}, but that would change the assumed law too much. "
-                "Widen the bounds (and state the means), until a row outside is nearly impossible."
+                "Widen the bounds (and state the means), until a row outside is nearly impossible.",
+                needs=f"wider bounds of {column}",
             )
         terms.append(row_term(problem, column, share, granularity(own)))
     return LaplaceEvidence(epsilon=problem.individuals, terms=tuple(terms))
@@ -40,6 +47,10 @@ def row_term(problem: Problem, column: str, epsilon: float, step: float) -> Lapl
     moved = (high - low) / problem.n * COMPUTED_UP + step
     spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
-        raise Refusal(f"individuals: the grid of the noise costs more than epsilon {problem.individuals:g} allows.")
+        raise Refusal(
+            Cause.BUDGET,
+            f"individuals: the grid of the noise costs more than epsilon {problem.individuals:g} allows.",
+            needs="a larger individuals",
+        )
     scale = moved / spendable
     return LaplaceTerm(column=column, sensitivity=moved, scale=scale, granularity=granularity(scale))

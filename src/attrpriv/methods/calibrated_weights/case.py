@@ -28,7 +28,7 @@ from attrpriv.methods.calibrated_weights.proof import LEAST_REST, MOST_JOINT, We
 from attrpriv.methods.gaussian.plan import gaussians
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, unmasked
 from attrpriv.problem.secret import Secret
 
 if TYPE_CHECKING:
@@ -74,24 +74,48 @@ def weights_case(problem: Problem) -> WeightsCase:
 
 def _require_covered(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str]) -> None:
     if any(gaussian.tolerance.shape is not None for gaussian in theta):
-        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+        raise Refusal(
+            Cause.SHAPE,
+            "rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.",
+            needs="mechanism gaussian_approximation",
+        )
     if problem.known_rows:
-        raise Refusal("known_rows: whoever knows some rows is not covered, because the weights depend on every row.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: whoever knows some rows is not covered, because the weights depend on every row.",
+            needs="known_rows 0",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not covered, because one row can change every weight.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not covered, because one row can change every weight.",
+            needs="no individuals",
+        )
     itself = [column for column in problem.columns if column in sensitive]
     if itself:
-        raise Refusal(f"{itself[0]} itself is sensitive: weights that hide its mean would answer with a public number.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"{itself[0]} itself is sensitive: weights that hide its mean would answer with a public number.",
+            needs="a column that is no secret",
+        )
     if not problem.columns:
-        raise Refusal("answers averages and sums of columns; the number of rows alone needs no mechanism.")
+        raise Refusal(
+            Cause.STATISTIC,
+            "answers averages and sums of columns; the number of rows alone needs no mechanism.",
+            needs="an average or a sum",
+        )
     for column in sensitive:
         if any(column not in gaussian.mean for gaussian in theta):
-            raise Refusal(f"assume.mean: needs the mean of {column}, as the target of the weights. Got none.")
+            raise Refusal(
+                Cause.NUMBERS,
+                f"assume.mean: needs the mean of {column}, as the target of the weights. Got none.",
+                needs=f"the mean of {column}",
+            )
     if len(sensitive) > MOST_JOINT:
-        raise Refusal(f"is for up to {MOST_JOINT} sensitive columns. Got {len(sensitive)}.")
+        raise Refusal(Cause.SIZE, f"is for up to {MOST_JOINT} sensitive columns. Got {len(sensitive)}.", needs="fewer secrets")
     least = len(sensitive) + len(problem.columns) + LEAST_REST + 1
     if problem.n < least:
-        raise Refusal(f"needs at least {least} rows for these columns. Got {problem.n}.")
+        raise Refusal(Cause.SIZE, f"needs at least {least} rows for these columns. Got {problem.n}.", needs="more rows")
 
 
 # ----------------------------------------------------------------------------------------------------------- the secrets
@@ -107,7 +131,11 @@ def _ranges(secret: Secret, n: int) -> tuple[tuple[float, float], ...]:
     else:
         found = [] if secret.ends is None else [secret.ends]
     if not found:
-        raise Refusal(f"{secret.text}: needs a range of its values (between: [low, high]), outside of which it may fail.")
+        raise Refusal(
+            Cause.SECRET,
+            f"{secret.text}: needs a range of its values (between: [low, high]), outside of which it may fail.",
+            needs="between: [low, high]",
+        )
     return tuple(_of_mean(*ends, form.weight(n)) for ends, form in zip(found, secret.forms, strict=True))
 
 
@@ -153,7 +181,11 @@ def lower_covariance(gaussian: Gaussian, columns: Sequence[str]) -> tuple[tuple[
             centre[i, j], radius[i, j] = (min(ends) + max(ends)) / 2, (max(ends) - min(ends)) / 2
     low = (centre + centre.T) / 2 - np.diag(np.maximum(radius, radius.T).sum(axis=1) + _ROUNDING * p)
     if not np.linalg.eigvalsh(low)[0] > 1e-9:
-        raise Refusal(f"the covariance of {', '.join(columns)} may be singular within the tolerance.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"the covariance of {', '.join(columns)} may be singular within the tolerance.",
+            needs="a smaller tolerance",
+        )
     sds = np.array([gaussian.sd_of(column) for column in columns])
     scaled = low * np.outer(sds, sds)
     return tuple(tuple(float(x) for x in row) for row in (scaled + scaled.T) / 2)
@@ -166,7 +198,11 @@ def _require_independent(check: WeightsCheck, n: int, target: Sequence[float]) -
         return
     except CertificateError:
         pass
-    raise Refusal(f"{check.secret}: these statistics determine one another; protect fewer of them jointly.")
+    raise Refusal(
+        Cause.SECRET,
+        f"{check.secret}: these statistics determine one another; protect fewer of them jointly.",
+        needs="fewer secrets",
+    )
 
 
 # ------------------------------------------------------------------------------------------- grids, masks, recorded values
@@ -205,15 +241,17 @@ def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[s
         known, declared = _spacing(problem, theta, column)
         if not floors[column] > 0 or (known is not None and floors[column] < known**2):
             raise Refusal(
+                Cause.PRECISION,
                 f"{column}: what the sensitive columns leave open of a row must have a standard deviation of at least the "
-                f"spacing of the values. Got {math.sqrt(max(0.0, floors[column])):g} by the stated moments."
+                f"spacing of the values. Got {math.sqrt(max(0.0, floors[column])):g} by the stated moments.",
+                needs="finer values",
             )
         covered = min(mask * problem.n / _UNDECLARED, min(g.sd_range(column)[0] for g in theta) / 2, math.sqrt(floors[column]))
         spacing[column] = known if declared and known is not None else max(known or 0.0, covered)
     own = min((mask * problem.n / spacing[column]) ** 2 for column, mask in zip(problem.columns, masks, strict=True))
     charge = lattice_lambda(problem.n * own / (problem.n + own), len(masks))
     if not math.isfinite(charge):
-        raise Refusal("the mask does not cover the spacing of the values. Declare resolution, or use more rows.")
+        raise unmasked()
     return Recorded(charge, spacing)
 
 
@@ -225,8 +263,10 @@ def _require_fine_together(problem: Problem, theta: Sequence[Gaussian], sensitiv
         spacing, _ = problem.spacing(column)
         if spacing is not None and len(sensitive) > 1 and left[column] < 2 * spacing:
             raise Refusal(
+                Cause.PRECISION,
                 f"{column}: what sensitive columns vary by apart from one another must be at least twice the spacing of the "
-                f"values ({spacing:g}), or they are not nearly normal together. Got {left[column]:g}; protect fewer of them."
+                f"values ({spacing:g}), or they are not nearly normal together. Got {left[column]:g}; protect fewer of them.",
+                needs="fewer secrets",
             )
 
 

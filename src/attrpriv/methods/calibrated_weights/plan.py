@@ -28,7 +28,7 @@ from attrpriv.methods.calibrated_weights.proof import WeightsEvidence, direction
 from attrpriv.noise import granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 REFERENCE = "docs/theory/calibrated-weights.md"
 # How much less than stated the sensitive columns' sds are where the plan says what delta then is.
@@ -74,7 +74,11 @@ def _bound(problem: Problem, failures: Sequence[Failure], delta: float) -> float
         if bound <= cap:
             return bound
         cap = 2 * bound
-    raise Refusal(f"delta: {problem.delta:g} is less than what a direction of finitely many digits costs here.")
+    raise Refusal(
+        Cause.BUDGET,
+        f"delta: {problem.delta:g} is less than what a direction of finitely many digits costs here.",
+        needs="a larger delta",
+    )
 
 
 def _evidence(problem: Problem, case: WeightsCase, left: Budget, bound: float) -> WeightsEvidence:

@@ -31,7 +31,7 @@ from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, ch
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 _REFERENCE = "docs/theory/chain-quilt.md"
 # Of a smaller share of the rate nothing is left but rounding.
@@ -45,12 +45,19 @@ def plan(problem: Problem) -> Plan:
     query = one_query(problem)
     tally = chain_tally(problem, chains[0], query)
     if not tally.width:
-        raise Refusal(f"{query.text} does not depend on the entries.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"{query.text} does not depend on the entries.",
+            needs="a statistic of the chain's column",
+            query=query.text,
+        )
     members = tuple(member for chain in chains for member in chain.members)
     earlier = _earlier(problem, chains[0])
     scores = _scores(problem, members, earlier)
     if not max(score.sigma for score in scores):
-        raise Refusal("assume: every entry has a single possible state; there is nothing to hide.", usage=True)
+        raise Refusal(
+            Cause.PROMISE, "assume: every entry has a single possible state; there is nothing to hide.", needs="several states"
+        )
     scale = _scale(tally.width, max(score.sigma for score in scores) * SOLVED_UP, earlier)
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * SOLVED_UP)
@@ -62,9 +69,12 @@ def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
     if problem.earlier is None:
         return None
     if not isinstance(problem.earlier, ChainEvidence):
-        raise Refusal("continues releases of chain_quilt; what was released before is of another kind.")
+        raise Refusal(Cause.EARLIER, "continues releases of chain_quilt; what was released before is of another kind.")
     if (problem.earlier.column, problem.earlier.length) != (chain.column, problem.n):
-        raise Refusal("continues releases about the same entries; the column, or the number of rows, was another one before.")
+        raise Refusal(
+            Cause.EARLIER,
+            "continues releases about the same entries; the column, or the number of rows, was another one before.",
+        )
     return problem.earlier
 
 
@@ -72,7 +82,11 @@ def _target(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEv
     """What everything released may lose after this: computed again, only the noise that was drawn is taken as given."""
     used = 0.0 if earlier is None else max(_used(problem, member, earlier) for member in members)
     if not used <= problem.epsilon:
-        raise Refusal(f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.")
+        raise Refusal(
+            Cause.EARLIER,
+            f"the earlier releases together may lose {used:.6g} already, above epsilon {problem.epsilon:g}.",
+            needs="a larger epsilon",
+        )
     return min(problem.epsilon, used + problem.spend * (problem.epsilon - used))
 
 
@@ -88,7 +102,9 @@ def _scale(width: int, sigma: float, earlier: ChainEvidence | None) -> float:
         return width * sigma
     left = 1 / sigma - earlier.rate()
     if not left * sigma > _LEAST_LEFT:
-        raise Refusal("the earlier releases leave nothing of the budget. What was answered is answered again at no cost.")
+        raise Refusal(
+            Cause.EARLIER, "the earlier releases leave nothing of the budget. What was answered is answered again at no cost."
+        )
     return width / left
 
 
@@ -99,17 +115,31 @@ def _scores(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEv
         return tuple(chain_score(member, problem.n, target) for member in members)
     except UsageError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.NUMBERS, reason)
 
 
 def _require_entries(problem: Problem, chain: Chain) -> None:
     for secret in problem.secrets:
         if secret.entries is None:
-            raise Refusal(f"hides the entries of a column, as in entries({chain.column}). Got {secret.text}.", usage=True)
+            raise Refusal(
+                Cause.SECRET,
+                f"hides the entries of a column, as in entries({chain.column}). Got {secret.text}.",
+                needs="entries of a column",
+                usage=True,
+            )
         if secret.entries != chain.column:
-            raise Refusal(f"{secret.text}: must be about {chain.column}, the column of the chain.", usage=True)
+            raise Refusal(
+                Cause.SECRET,
+                f"{secret.text}: must be about {chain.column}, the column of the chain.",
+                needs=f"entries({chain.column})",
+                usage=True,
+            )
     if problem.known_rows:
-        raise Refusal("known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.",
+            needs="known_rows 0",
+        )
 
 
 def _plan(

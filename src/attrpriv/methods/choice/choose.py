@@ -53,7 +53,7 @@ from attrpriv.methods.yardsticks import counts as count_yardsticks
 from attrpriv.methods.yardsticks import non_linear as ranged
 from attrpriv.methods.yardsticks.counts import is_tally
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, only_by_name, other_assumption
 from attrpriv.queries.query import Query
 
 Planner = Callable[[Problem], Plan]
@@ -64,11 +64,20 @@ def _on_averages(planner: Planner, *, subsets: bool = False) -> Planner:
 
     def planned(problem: Problem) -> Plan:
         if problem.theta and is_tally(problem):
-            raise Refusal("is for averages of numeric columns, under a gaussian assumption.")
+            raise Refusal(
+                Cause.STATISTIC,
+                "is for averages of numeric columns, under a gaussian assumption.",
+                needs="an average of a column, under a gaussian assumption",
+            )
         covered = [query.plain or (subsets and query.linear is not None) for query in problem.queries]
         filtered = [query for query, known in zip(problem.queries, covered, strict=True) if not known]
         if filtered:
-            raise Refusal(f"answers statistics over all rows only. Got {filtered[0].text}; {_answering(problem, filtered[0])}")
+            raise Refusal(
+                Cause.STATISTIC,
+                f"answers statistics over all rows only. Got {filtered[0].text}; {_answering(problem, filtered[0])}",
+                needs="the statistic over all rows",
+                query=filtered[0].text,
+            )
         return planner(problem)
 
     return planned
@@ -88,7 +97,11 @@ def _alone(planner: Planner) -> Planner:
 
     def planned(problem: Problem) -> Plan:
         if not problem.alone:
-            raise Refusal("shares no budget with other releases under this assumption; spend all of it (spend 1).")
+            raise Refusal(
+                Cause.BUDGET,
+                "shares no budget with other releases under this assumption; spend all of it (spend 1).",
+                needs="spend 1",
+            )
         return planner(problem)
 
     return planned
@@ -230,11 +243,11 @@ def _require_unasked(name: str, problem: Problem) -> None:
             _planned(name, problem)  # a reason that holds by name too comes first: nobody is sent to a second refusal
         raise
     if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):
-        raise Refusal(f"auto tries it for up to {parameter_plans.AUTO_ROWS} rows; ask for it by name.")
+        raise only_by_name(f"{parameter_plans.AUTO_ROWS} rows")
     if name == "transport" and gaussian_transport.takes_long(problem):
-        raise Refusal(f"auto tries it for up to {gaussian_transport.AUTO_GROUPS} averages by group; ask for it by name.")
+        raise only_by_name(f"{gaussian_transport.AUTO_GROUPS} averages by group")
     if name == "optimal" and optimal.takes_long(problem):
-        raise Refusal(f"auto tries it for up to {optimal.AUTO_SECRETS} values of the secret; ask for it by name.")
+        raise only_by_name(f"{optimal.AUTO_SECRETS} values of the secret")
 
 
 def _plan_or_none(name: str, problem: Problem) -> Plan | None:
@@ -251,7 +264,7 @@ def _plan_or_none(name: str, problem: Problem) -> Plan | None:
 def _planned(name: str, problem: Problem) -> Plan:
     entries = [secret.text for secret in problem.secrets if secret.entries is not None]
     if entries and name not in _FOR_ENTRIES:
-        raise Refusal(f"is not for {entries[0]}; chain_quilt is.")
+        raise Refusal(Cause.SECRET, f"is not for {entries[0]}; chain_quilt is.", needs="mechanism chain_quilt")
     require_covered(name, problem)
     if not problem.alone and name not in NEVER_CHOSEN:  # a public constant tells nothing, whatever was released
         _require_joint(name, problem)
@@ -269,12 +282,16 @@ def _require_joint(name: str, problem: Problem) -> None:
     """
     asked, kinds = _KINDS.get(name, ("", ()))
     if asked and not (problem.theta and all(isinstance(member, kinds) for member in problem.theta)):
-        raise Refusal(f"needs a {asked} assumption (assume: kind: {asked}).")
+        raise other_assumption(asked)
     if name not in CONTINUES and name != "subsample" and problem.earlier is None:
-        raise Refusal("cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).")
+        raise Refusal(
+            Cause.BUDGET,
+            "cannot share a budget with other releases; ask for everything at once, or spend all of it (spend 1).",
+            needs="spend 1",
+        )
     if problem.earlier is not None and not isinstance(problem.earlier, CONTINUES.get(name, ())):
         told = words_of(problem.earlier)
-        raise Refusal(f"no rule covers it after {told}; together they may tell more.")
+        raise Refusal(Cause.EARLIER, f"no rule covers it after {told}; together they may tell more.")
 
 
 def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Plan:

@@ -18,7 +18,7 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import QueryError
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
 
@@ -53,8 +53,10 @@ def require_one_meaning(problem: Problem) -> None:
         other = found.setdefault(query.key, query)
         if (other.of, other.column, other.where) != (query.of, query.column, query.where):
             raise Refusal(
+                Cause.MISTAKE,
                 f"{query.key}: is an average of other columns or rows, and the name of a column too. Rename that column.",
-                usage=True,
+                needs="another name of the column",
+                query=query.text,
             )
 
 
@@ -66,7 +68,7 @@ def _require_groups(problem: Problem, query: Query) -> None:
     except QueryError as error:
         reason = str(error)
     if reason is not None:
-        raise Refusal(reason, usage=True)
+        raise Refusal(Cause.PUBLIC_FACT, reason, needs=f"categories of {query.group_by}", query=query.text, usage=True)
 
 
 def _over_subsets(name: str, problem: Problem, query: Query) -> bool:
@@ -83,22 +85,38 @@ def _require_linear(name: str, problem: Problem, query: Query) -> None:
         if name in LINEAR and query.plain and _gaussian(problem):
             return
         by = "gaussian, or a view," if problem.theta and _gaussian(problem) else "a gaussian assumption, or a view,"
-        raise Refusal(f"does not cover {query.text}; {by} does. Or ask for the average of each column.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"does not cover {query.text}; {by} does. Or ask for the average of each column.",
+            needs=("a view" if problem.theta and _gaussian(problem) else "a gaussian assumption", "the average of each column"),
+            query=query.text,
+        )
     _require_all_rows(query)
     if query.kind not in NON_LINEAR:
         raise Refusal(
-            f"does not cover {query.text}, of products of columns; a view does (protect a count, share or distribution)."
+            Cause.STATISTIC,
+            f"does not cover {query.text}, of products of columns; a view does (protect a count, share or distribution).",
+            needs="a view",
+            query=query.text,
         )
     raise Refusal(
+        Cause.STATISTIC,
         f"does not cover {query.text}. Two ways: (a) any query on the secret-free view (protect a count, share or "
         "distribution; mechanism subsample); (b) a declared sensitivity: bounds or ranges, and markov_quilt under a parameter "
-        "network, or group_dp."
+        "network, or group_dp.",
+        needs=("a view", "bounds or ranges, and mechanism markov_quilt or group_dp"),
+        query=query.text,
     )
 
 
 def _require_all_rows(query: Query) -> None:
     if not query.plain:
-        raise Refusal(f"does not cover {query.text}, over some rows; ask for it over all rows. A view answers it as it is.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"does not cover {query.text}, over some rows; ask for it over all rows. A view answers it as it is.",
+            needs=("the statistic over all rows", "a view"),
+            query=query.text,
+        )
 
 
 def _require_size(name: str, problem: Problem, query: Query) -> None:
@@ -106,8 +124,23 @@ def _require_size(name: str, problem: Problem, query: Query) -> None:
     if query.where in problem.sizes:
         if _over_subsets(name, problem, query):
             return
-        raise Refusal(f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"does not cover the average over a subset, {query.text}; gaussian does, and so does a view.",
+            needs=("mechanism gaussian", "a view"),
+            query=query.text,
+        )
     needed = f"the average over a subset, {query.text}, needs the subset's size as a public number"
     if not _gaussian(problem):
-        raise Refusal(f"{needed} and a gaussian assumption{AS_RATIO}.")
-    raise Refusal(f'{needed}: declare sizes: {{"{query.where}": rows}}{AS_RATIO}.')
+        raise Refusal(
+            Cause.PUBLIC_FACT,
+            f"{needed} and a gaussian assumption{AS_RATIO}.",
+            needs=f"sizes of {query.where}, under a gaussian assumption",
+            query=query.text,
+        )
+    raise Refusal(
+        Cause.PUBLIC_FACT,
+        f'{needed}: declare sizes: {{"{query.where}": rows}}{AS_RATIO}.',
+        needs=f"sizes of {query.where}",
+        query=query.text,
+    )

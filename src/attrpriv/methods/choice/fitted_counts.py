@@ -18,7 +18,7 @@ from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 # What rests on no assumption; noise for the whole range does where counts came before it.
 _FREE = frozenset({"subsample", "constant"})
@@ -31,7 +31,7 @@ def charged(name: str, problem: Problem, planner: Callable[[Problem], Plan]) -> 
         return planner(problem)
     reason = fit_refusal(problem.theta, problem.delta)
     if reason is not None and not problem.accept_fit_risk:
-        raise Refusal(reason, usage=True)
+        raise Refusal(Cause.BUDGET, reason, needs=("a fit with that confidence", "accept_fit_risk"), usage=True)
     charge = fit_charge(problem.theta, problem.delta)
     return _with_charge(planner(problem.model_copy(update={"delta": charge.calibration})), charge)
 

@@ -28,7 +28,7 @@ from attrpriv.methods.base.column_plan import own_scale
 from attrpriv.methods.base.plan import Plan
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.intervals import NON_LINEAR
 
@@ -57,8 +57,9 @@ def require_normal_rows(name: str, problem: Problem) -> None:
     told = row_faults(problem)
     if told:
         raise Refusal(
+            Cause.SHAPE,
             f"rests on normal rows, which the public records do not show: {shortened(told)}. auto does not take it; ask for it "
-            "by name to do so all the same."
+            "by name to do so all the same.",
         )
 
 
@@ -82,8 +83,9 @@ def require_near(plan: Plan, problem: Problem) -> None:
     told = far_faults(plan, problem) if plan.mechanism in _ON_EXACT_LAWS else ()
     if told:
         raise Refusal(
+            Cause.SHAPE,
             f"rests on normal rows, which the public records do not show for this range: {shortened(told)}. auto does not take "
-            "it; ask for it by name to do so all the same."
+            "it; ask for it by name to do so all the same.",
         )
 
 

@@ -34,7 +34,7 @@ from attrpriv.numerics.networks.inference import joint_law
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.counted import case_runs, count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.linear import Linear
 
@@ -63,7 +63,7 @@ def require_open(problem: Problem) -> None:
     for secret in problem.secrets:
         if problem.theta and all(_closed(problem, member, secret) for member in problem.theta):
             reason = f"{secret.text}: has a single possible value under the assumption; there is nothing to hide."
-            raise Refusal(reason, usage=True)
+            raise Refusal(Cause.PROMISE, reason)
 
 
 def _closed(problem: Problem, member: Assumption, secret: Secret) -> bool:

@@ -14,7 +14,7 @@ from attrpriv.methods.count_noise.sets import set_evidence, why_pointwise
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, no_delta
 
 _REFERENCE = "docs/theory/exact-calibration.md"
 
@@ -23,11 +23,13 @@ def plan(problem: Problem) -> Plan:
     """Direct calibration of whole-number Gaussian noise."""
     found = counted(problem)
     if found.tally.histogram:
-        raise Refusal("is for one number; a histogram is covered by laplace.")
+        raise Refusal(Cause.STATISTIC, "is for one number; a histogram is covered by laplace.", needs="mechanism laplace")
     if problem.calibration == "classical":
-        raise Refusal("calibration: classical is for means; with counts it is exact.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, "calibration: classical is for means; with counts it is exact.", needs="calibration analytic"
+        )
     if problem.delta == 0:
-        raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+        raise no_delta()
     if all(laplace_loss(case.records, case.pairs.apart, 0.0).upper <= problem.epsilon for case in found.cases):
         exact = CountLaplaceEvidence(checks=checks(found), scale=0.0)
         return count_plan(found, "gaussian", "none", 0.0, exact, _REFERENCE)
@@ -49,4 +51,4 @@ def _scale(found: Counted) -> float:
         )
     except UsageError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.NUMBERS, reason)

@@ -20,7 +20,7 @@ from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 _REFERENCE = "docs/theory/exact-calibration.md"
 
@@ -67,7 +67,7 @@ def _pure_scale(found: Counted) -> float:
         return max(least_laplace_scale([c.records], c.pairs.apart, found.problem.epsilon) for c in found.cases)
     except UsageError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.NUMBERS, reason)
 
 
 def _direct_scale(found: Counted, most: float) -> float | None:

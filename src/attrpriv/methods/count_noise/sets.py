@@ -21,7 +21,7 @@ from attrpriv.numerics.calibration.count_cases import CountCases, case_loss_lowe
 from attrpriv.numerics.calibration.direct import Noise, direct_delta
 from attrpriv.numerics.laws.records import Number, exactly
 from attrpriv.problem.counted import case_runs
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 # The prior is not put into the promise to save less of the noise than this.
 _WORTH = 1e-3
@@ -95,15 +95,15 @@ def _checks(found: Counted) -> tuple[CountCasesCheck, ...]:
     """The sets of every secret under every member of Theta, with the prior share; a refusal where one is not stated."""
     problem = found.problem
     if any(secret.cases is None for secret in problem.secrets):
-        raise Refusal("it is for problems whose secrets all have cases.")
+        raise Refusal(Cause.SECRET, "it is for problems whose secrets all have cases.")
     if any(case.population for case in found.cases) or found.tally.histogram:
-        raise Refusal("it is for the count or share of this table, and for answers of one number.")
+        raise Refusal(Cause.STATISTIC, "it is for the count or share of this table, and for answers of one number.")
     if found.known:
-        raise Refusal("known rows move the law of the count.")
+        raise Refusal(Cause.PERSONS, "known rows move the law of the count.", needs="known_rows 0")
     checks = []
     for case, (counts, secret) in zip(found.cases, itertools.product(found.theta, problem.secrets), strict=True):
         if not case.records.exact:
-            raise Refusal("it needs probabilities that are numbers, not intervals.")
+            raise Refusal(Cause.NUMBERS, "it needs probabilities that are numbers, not intervals.", needs="exact probabilities")
         share = _share(counts.shares(), members_of(problem, counts, secret), counts.categories)
         sets = CountCases(problem.n, case_runs(secret, problem.n), share, case.records)
         checks.append(CountCasesCheck(secret=case.secret, theta=case.theta, sets=sets))
@@ -114,10 +114,14 @@ def _share(shares: Mapping[str, Pair], members: frozenset[str], categories: tupl
     """The prior share of the secret's categories, where it is a single number."""
     known = {name: exactly(pair[0]) for name, pair in shares.items() if pair[0] == pair[1]}
     if not all(name in known for name in members):
-        raise Refusal("it needs a prior share of the secret's categories that is a number.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "it needs a prior share of the secret's categories that is a number.",
+            needs="a prior that is a number",
+        )
     inside = sum((known[name] for name in members), Fraction(0))
     # Shares may miss the sum 1 by the slack that decimal fractions have.
     share = kept(inside / sum(known.values()) if len(known) == len(categories) and any(known.values()) else inside)
     if share is None or not 1e-290 <= share < 1:
-        raise Refusal("it needs a prior share above 0 and below 1.")
+        raise Refusal(Cause.NUMBERS, "it needs a prior share above 0 and below 1.", needs="a prior above 0 and below 1")
     return share

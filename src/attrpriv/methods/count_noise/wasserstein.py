@@ -24,7 +24,7 @@ from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 _REFERENCE = "docs/theory/wasserstein.md"
 
@@ -33,9 +33,13 @@ def plan(problem: Problem) -> Plan:
     """The Wasserstein mechanism, in the form with the least error."""
     found = counted(problem)
     if found.tally.histogram:
-        raise Refusal("is for one number; a histogram is covered by laplace.")
+        raise Refusal(Cause.STATISTIC, "is for one number; a histogram is covered by laplace.", needs="mechanism laplace")
     if found.known and not all(case.records.binary for case in found.cases):
-        raise Refusal("known_rows: with known rows only counts of an event are covered; use laplace.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: with known rows only counts of an event are covered; use laplace.",
+            needs="mechanism laplace",
+        )
     ways = [_laplace(found, 0.0)]
     if problem.delta > 0:
         # Ignoring mass and moving the rest must add up to delta; the last digits are left to rounding.
@@ -104,4 +108,4 @@ def _distance(found: Counted, ignored: float) -> int:
         return int(max(distances))
     except UsageError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.NUMBERS, reason)

@@ -29,7 +29,7 @@ from attrpriv.numerics.calibration.kernel import middle
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
@@ -70,13 +70,23 @@ def plan(problem: Problem) -> Plan:
 
 def _one_case(found: Counted) -> CountCase:
     if found.tally.histogram:
-        raise Refusal("of counts is for one number; a histogram is covered by laplace.")
+        raise Refusal(
+            Cause.STATISTIC, "of counts is for one number; a histogram is covered by laplace.", needs="mechanism laplace"
+        )
     if len(found.cases) != 1:
-        raise Refusal("reads one secret, under one assumption.")
+        raise Refusal(Cause.SECRET, "reads one secret, under one assumption.", needs="one secret under one assumption")
     if found.known:
-        raise Refusal("known_rows: must be 0; who knows rows knows more than the laws that are moved.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0; who knows rows knows more than the laws that are moved.",
+            needs="known_rows 0",
+        )
     if found.problem.individuals is not None:
-        raise Refusal("individuals: of counts, single rows are not protected by it; use laplace.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: of counts, single rows are not protected by it; use laplace.",
+            needs="mechanism laplace",
+        )
     return found.cases[0]
 
 
@@ -103,8 +113,8 @@ def _solved(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found
     try:
         return _exact(found, case, priors) if case.rows.exact else _hybrid(found, case, priors)
     except (RefusedError, UsageError) as error:
-        reason = str(error)
-    raise Refusal(reason.removeprefix("transport: "))
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason.removeprefix("transport: "))
 
 
 def _exact(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:

@@ -47,7 +47,7 @@ from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption
 from attrpriv.problem.secret import Secret
 
 # In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
@@ -75,7 +75,11 @@ def plan(problem: Problem) -> Plan:
 def _planned(problem: Problem) -> Plan:
     theta = gaussians(problem)
     if any(gaussian.tolerance.shape is not None for gaussian in theta):
-        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+        raise Refusal(
+            Cause.SHAPE,
+            "rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.",
+            needs="mechanism gaussian_approximation",
+        )
     return _plan(problem, theta, "gaussian")
 
 
@@ -84,7 +88,9 @@ def plan_approximation(problem: Problem) -> Plan:
     theta = gaussians(problem)
     if not all(gaussian.tolerance.shape is not None for gaussian in theta):
         raise Refusal(
-            "needs a shape tolerance (shape: {lambda: , eta: }); without one rows are exactly normal, as in gaussian."
+            Cause.SHAPE,
+            "needs a shape tolerance (shape: {lambda: , eta: }); without one rows are exactly normal, as in gaussian.",
+            needs="a shape tolerance",
         )
     return _plan(problem, theta, "gaussian_approximation")
 
@@ -105,11 +111,15 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     cases = seen_in(problem, rows, theta)
     sets = case_noise(problem, theta, left.epsilon, left.delta, max(least.values(), default=0.0))
     if sets and not asked.alone:
-        raise Refusal("set-valued secrets are hidden by the law of one average; spend everything on it.")
+        raise Refusal(
+            Cause.BUDGET, "set-valued secrets are hidden by the law of one average; spend everything on it.", needs="spend 1"
+        )
     reach = mu if asked.alone else target(past, cases, mu, asked.spend)
     new, evidence = _layout(problem, rows, past, theta, cases, sets, least, left, reach)
     if common_bits(new) > MOST_BITS:
-        raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
+        raise Refusal(
+            Cause.TOGETHER, "the averages asked together differ too much in scale for common noise; ask for them apart."
+        )
     require_smooth(problem, rows, theta, past.with_new(new).covariance(), problem.secrets)
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
@@ -144,7 +154,7 @@ def _require_holding(certificate: Certificate) -> None:
     with suppress(CertificateError):
         certificate.verify()
         return
-    raise Refusal(_NO_PROOF)
+    raise Refusal(Cause.NOTHING_FOUND, _NO_PROOF, needs="fewer averages")
 
 
 def _paid(
@@ -154,7 +164,11 @@ def _paid(
     bounded = [c for c in problem.columns if c in problem.bounds]
     if not asked.alone:
         if asked.individuals is not None:
-            raise Refusal("individuals: averages of rows clipped to their bounds share no budget; spend all of it (spend 1).")
+            raise Refusal(
+                Cause.BUDGET,
+                "individuals: averages of rows clipped to their bounds share no budget; spend all of it (spend 1).",
+                needs="spend 1",
+            )
         left = sequence_budget(problem, theta, len(problem.columns), lattice.charge)
         return left, dict.fromkeys(bounded)
     clips = {c: clip_charge(problem, theta, c) for c in bounded}
@@ -186,24 +200,30 @@ def _layout(
                 return layout, evidence
         layout = apart(asking, own, reach).at_least(floor)
         return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
-    raise Refusal(_NO_PROOF)
+    raise Refusal(Cause.NOTHING_FOUND, _NO_PROOF, needs="fewer averages")
 
 
 def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
     """The assumption, if it is Gaussian and says enough for the problem; `pure`: delta may be 0."""
     theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
     if not theta or len(theta) != len(problem.theta):
-        raise Refusal("needs a gaussian assumption (assume: kind: gaussian).")
+        raise other_assumption("gaussian")
     if any(secret.attribute is not None for secret in problem.secrets):
-        raise Refusal("hides properties of this table; a mean of the population needs a hierarchy assumption.")
+        raise Refusal(
+            Cause.SECRET,
+            "hides properties of this table; a mean of the population needs a hierarchy assumption.",
+            needs="a hierarchy assumption",
+        )
     if any(secret.composition is not None for secret in problem.secrets):
-        raise Refusal("hides means and sums; a share, a count or a distribution needs a view.")
+        raise Refusal(Cause.SECRET, "hides means and sums; a share, a count or a distribution needs a view.", needs="a view")
     if problem.delta == 0 and not pure:
-        raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+        raise no_delta()
     for column in dict.fromkeys((*problem.read_columns, *(c for secret in problem.secrets for c in secret.columns))):
         if any(column not in gaussian.columns for gaussian in theta):
             raise Refusal(
+                Cause.NUMBERS,
                 f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
+                needs=f"a standard deviation and the correlations of {column}",
                 usage=True,
             )
         _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
@@ -223,7 +243,12 @@ def _gaps(problem: Problem, secret: Secret) -> list[float]:
 def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
     for number in numbers:
         if not _LEAST <= number <= _MOST:
-            raise Refusal(f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.", usage=True)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.",
+                needs="another unit",
+                usage=True,
+            )
 
 
 def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:

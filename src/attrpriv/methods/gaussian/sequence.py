@@ -34,7 +34,7 @@ from attrpriv.methods.base.noise_layout import Design
 from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,10 +57,12 @@ class Past:
         if not isinstance(earlier, GaussianEvidence):
             return cls()
         if earlier.final:
-            raise Refusal("an earlier average stands alone: of clipped rows, or to hide sets of values.")
+            raise Refusal(Cause.EARLIER, "an earlier average stands alone: of clipped rows, or to hide sets of values.")
         again = [column for column in problem.columns if column in earlier.columns]
         if again:
-            raise Refusal(f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.")
+            raise Refusal(
+                Cause.EARLIER, f"{again[0]}: was released before; ask for it as it was asked then, and it is told again."
+            )
         return cls(earlier.columns, earlier.independent, earlier.factor)
 
     @property
@@ -89,7 +91,9 @@ class Past:
         """A policy that was tightened may ask for more noise below the digits than was drawn."""
         for column, own in zip(self.columns, self.independent, strict=True):
             if own < masks[column] * SOLVED_DOWN:
-                raise Refusal(f"{column}: was released with less noise below its digits than this policy asks for.")
+                raise Refusal(
+                    Cause.EARLIER, f"{column}: was released with less noise below its digits than this policy asks for."
+                )
 
     def widened(self, masks: Mapping[str, float], factor: float) -> dict[str, float]:
         """Wider masks; of what was drawn, no more than there is."""
@@ -105,8 +109,9 @@ def target(past: Past, cases: Sequence[Seen], mu: float, spend: float) -> float:
     left = mu**2 - spent
     if not left > LEAST_LEFT * mu**2:
         raise Refusal(
+            Cause.EARLIER,
             "nothing is left of the budget: the averages released so far are as far apart as epsilon and delta allow. "
-            "Recorded answers are told again at no cost."
+            "Recorded answers are told again at no cost.",
         )
     return math.sqrt(spent + spend * left)
 
@@ -129,7 +134,10 @@ def _weighed(past: Past, case: Seen) -> tuple[Matrix, Matrix]:
     import numpy as np
 
     if case.signless and past.factor:
-        raise Refusal("so many slopes may have either sign that only independent noise hides them; earlier noise was common.")
+        raise Refusal(
+            Cause.EARLIER,
+            "so many slopes may have either sign that only independent noise hides them; earlier noise was common.",
+        )
     size = len(past.columns)
     spread = case.residual[:size, :size] + past.noise()
     shifts = case.shifts[:size]
@@ -143,7 +151,11 @@ def _conditioned(past: Past, case: Seen, reach: float) -> Seen:
     shifts, weighed = _weighed(past, case)
     values, vectors = np.linalg.eigh(reach**2 * np.eye(shifts.shape[1]) - shifts.T @ weighed)
     if not values[0] > 0:
-        raise Refusal("the earlier averages use this share of the budget already. Spend more of it, or keep to their answers.")
+        raise Refusal(
+            Cause.EARLIER,
+            "the earlier averages use this share of the budget already. Spend more of it, or keep to their answers.",
+            needs="a larger share of the budget",
+        )
     root = vectors @ np.diag(reach / np.sqrt(values)) @ vectors.T
     cross = case.residual[size:, :size]
     gain = np.linalg.solve(case.residual[:size, :size] + past.noise(), cross.T).T

@@ -18,7 +18,7 @@ from attrpriv.methods.gaussian.proof import CasesCheck
 from attrpriv.numerics.calibration.law_box import MovingNoise, moving_variance
 from attrpriv.numerics.laws.law_box import MovingCases
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 
 
@@ -57,9 +57,13 @@ def case_noise(problem: Problem, theta: Sequence[Gaussian], epsilon: float, delt
     if not secrets:
         return []
     if len(problem.columns) != 1:
-        raise Refusal(f"{secrets[0].text}: with cases, one column can be asked for at a time in this version.")
+        raise Refusal(Cause.TOGETHER, f"{secrets[0].text}: with cases, one column can be asked for at a time in this version.")
     if problem.known_rows > 0:
-        raise Refusal(f"{secrets[0].text}: known rows move the law of the mean, which is not covered for cases.")
+        raise Refusal(
+            Cause.PERSONS,
+            f"{secrets[0].text}: known rows move the law of the mean, which is not covered for cases.",
+            needs="known_rows 0",
+        )
     found = []
     for index, gaussian in enumerate(theta):
         for secret in secrets:
@@ -74,12 +78,14 @@ def _proved(moving: MovingCases, epsilon: float, delta: float, least: float) -> 
         return moving_variance(moving, epsilon, delta, least)
     except UsageError as error:
         reason = str(error)
-    raise Refusal(f"cases are not covered over this tolerance: {reason}")
+    raise Refusal(Cause.NUMBERS, f"cases are not covered over this tolerance: {reason}", needs="a smaller tolerance")
 
 
 def moving_cases(problem: Problem, gaussian: Gaussian, query: str, secret: Secret) -> MovingCases:
     """The sets and the box of laws, in the unit of the column's mean."""
     if secret.single is None:
-        raise Refusal(f"{secret.text}: cases take the mean or sum of one column.")
+        raise Refusal(
+            Cause.SECRET, f"{secret.text}: cases take the mean or sum of one column.", needs="the mean or sum of one column"
+        )
     weight = float(secret.forms[0].weight(problem.n))
     return standardised_cases(gaussian, query, secret.single, secret.case_sets, problem.n, weight=weight)

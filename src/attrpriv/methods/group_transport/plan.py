@@ -49,7 +49,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of
 
 REFERENCE = "docs/theory/groups-transport.md"
 _FORMS: tuple[Form, ...] = ("direct", "equalised")
@@ -69,7 +69,11 @@ def plan(problem: Problem) -> Plan:
         note = "nothing is gained by taking back what the counts tell: this is the plan of gaussian."
         return plain.rebuilt(mechanism="transport", notes=(*plain.notes, note))
     if found is None:
-        raise Refusal("nothing is gained by taking back what the counts tell; use gaussian.")
+        raise Refusal(
+            Cause.NOTHING_FOUND,
+            "nothing is gained by taking back what the counts tell; use gaussian.",
+            needs="mechanism gaussian",
+        )
     evidence, way = found
     return _assembled(problem, groups, evidence, way, lattice, clips)
 
@@ -77,11 +81,19 @@ def plan(problem: Problem) -> Plan:
 def _single(problem: Problem) -> Groups:
     theta = groups_of(problem)
     if len(theta) > 1 or len(problem.secrets) > 1:
-        raise Refusal("is for one secret under one groups assumption; use gaussian.")
+        raise Refusal(Cause.SECRET, "is for one secret under one groups assumption; use gaussian.", needs="mechanism gaussian")
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not covered where counts are read, in this version; use gaussian.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not covered where counts are read, in this version; use gaussian.",
+            needs="mechanism gaussian",
+        )
     if problem.known_rows and problem.secrets[0].parameter is not None:
-        raise Refusal("known_rows: must be 0 for a share of the population where counts are read; use gaussian.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0 for a share of the population where counts are read; use gaussian.",
+            needs=("known_rows 0", "mechanism gaussian"),
+        )
     return theta[0]
 
 
@@ -95,7 +107,11 @@ def _plain(problem: Problem) -> Plan | None:
 def _require_something(plain: Plan | None, lattice: Recorded) -> None:
     """Where the mask of the digits is all that is needed, there is nothing to take back."""
     if plain is not None and all(part.noise.scale <= lattice.masks[part.column] * SOLVED_UP**3 for part in plain.columns):
-        raise Refusal("no noise is needed beyond the mask of the digits, so that there is nothing to take back; use gaussian.")
+        raise Refusal(
+            Cause.NOTHING_FOUND,
+            "no noise is needed beyond the mask of the digits, so that there is nothing to take back; use gaussian.",
+            needs="mechanism gaussian",
+        )
 
 
 def _units(problem: Problem, groups: Groups) -> list[float]:
@@ -138,7 +154,7 @@ def _scalar(
     """The better form, and the tables where it errs most; None where it is best to take nothing back."""
     case, reasons = check.case, []
     if not isinstance(case, GroupCase):
-        raise Refusal("needs one average here.")
+        raise Refusal(Cause.TOGETHER, "needs one average here.")
     left = group_budget(problem, (groups,), lattice, clips)
     (centre,) = _centres(case, [(mean,) for mean, _ in (*case.members, *case.rest)], ways)
     moves = [scalar_moves(case, centre, way) for way in ways]
@@ -148,10 +164,10 @@ def _scalar(
             floor, delta = lattice.masks[problem.columns[0]] ** 2, _left(left, check)
             found.append(best_clamp(case, left.epsilon, delta, form, moves, floor, between_of(check)))
         except (RefusedError, UsageError) as error:
-            reasons.append(str(error))
+            reasons.append(Refusal(cause_of(error), str(error)))
     usable = [clamp for clamp in found if math.isfinite(clamp.reach) and _drawable(case, clamp)]
     if not usable and reasons:
-        raise Refusal(reasons[0])
+        raise reasons[0]
     if not usable:
         return None
     clamp = min(usable, key=lambda clamp: clamp.squared)
@@ -186,7 +202,7 @@ def _vector(
 ) -> tuple[GroupVectorTransportEvidence, Expected] | None:
     case, reason = check.case, None
     if not isinstance(case, VectorCase):
-        raise Refusal("needs several averages here.")
+        raise Refusal(Cause.STATISTIC, "needs several averages here.", needs="several averages")
     try:
         parts = equalise(case).parts
         left = group_budget(
@@ -202,8 +218,8 @@ def _vector(
             raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
         return evidence, ways[wide]
     except (RefusedError, UsageError) as error:
-        reason = str(error)
-    raise Refusal(reason)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason)
 
 
 def _vector_evidence(
@@ -243,7 +259,7 @@ def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expect
     except CertificateError as error:
         reason = str(error)
     if reason is not None:
-        raise Refusal(f"its own check fails, and nothing is planned. {reason}")
+        raise Refusal(Cause.NOTHING_FOUND, f"its own check fails, and nothing is planned. {reason}")
     return assemble(
         problem,
         "transport",

@@ -34,7 +34,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of
 
 Clips = Mapping[str, float | None]
 
@@ -76,8 +76,8 @@ def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
     try:
         return recorded(problem, theta)
     except RefusedError as error:
-        reason = str(error)
-    raise Refusal(reason)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason)
 
 
 def group_budget(
@@ -132,8 +132,8 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
             columns=problem.columns, form=form, scale=math.sqrt(variance) * SOLVED_UP, checks=tuple(cases), **left.charges
         )
     except (RefusedError, UsageError) as error:
-        reason = str(error)
-    raise Refusal(reason)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason)
 
 
 def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
@@ -150,9 +150,13 @@ def _vector(
 ) -> tuple[GroupVectorEvidence, tuple[float, ...]]:
     check = cases[0]
     if len(cases) != 1 or not isinstance(check.case, VectorCase):
-        raise Refusal("several averages are planned for one secret under one assumption; ask for one average.")
+        raise Refusal(Cause.TOGETHER, "several averages are planned for one secret under one assumption; ask for one average.")
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are covered for one average at a time with groups.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are covered for one average at a time with groups.",
+            needs="one average at a time",
+        )
     reason = None
     try:
         equalised = equalise(check.case)
@@ -173,8 +177,8 @@ def _vector(
             raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
         return evidence, evidence.most_equalising()
     except (RefusedError, UsageError) as error:
-        reason = str(error)
-    raise Refusal(reason)
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason)
 
 
 # ------------------------------------------------------------------------------------------------------------ the plan

@@ -32,7 +32,7 @@ from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.hockey_stick import gaussian_epsilon
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 REFERENCE = "docs/theory/hierarchy.md"
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
@@ -47,7 +47,9 @@ def plan(problem: Problem) -> Plan:
     found = cases(problem, theta)
     layout, evidence = _layout(problem, theta, found, lattice, left, mu)
     if common_bits(layout) > MOST_BITS:
-        raise Refusal("the averages asked together differ too much in scale for common noise; ask for them apart.")
+        raise Refusal(
+            Cause.TOGETHER, "the averages asked together differ too much in scale for common noise; ask for them apart."
+        )
     floor = _floor(problem, found, lattice, gaussian_mu(left.epsilon, left.delta))
     exact = all(scale <= least * SOLVED_UP**2 for scale, least in zip(layout.scales(), floor, strict=True))
     gap = max((scale - least for scale, least in zip(layout.scales(), floor, strict=True)), default=0.0)

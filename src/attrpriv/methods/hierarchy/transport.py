@@ -34,7 +34,7 @@ from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.numerics.search import least_at
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 
 def plan(problem: Problem) -> Plan:
@@ -46,7 +46,11 @@ def plan(problem: Problem) -> Plan:
     mu = allowed_distance(problem, left)
     check = _check(problem, member, hidden)
     if abs(check.slope) * check.apart <= mu * math.sqrt(check.variance + lattice.masks[column] ** 2):
-        raise Refusal("no noise is needed beyond the mask of the digits, so that there is nothing to take back; use gaussian.")
+        raise Refusal(
+            Cause.NOTHING_FOUND,
+            "no noise is needed beyond the mask of the digits, so that there is nothing to take back; use gaussian.",
+            needs="mechanism gaussian",
+        )
     read = Read(
         coefficients={hidden: 1.0},
         centre=member.mean[hidden],
@@ -57,7 +61,7 @@ def plan(problem: Problem) -> Plan:
     ways = [form(check, centred, lattice.masks[column], mu) for form in (_clamped, _linear)]
     scale, clamp = min(ways, key=lambda way: _squared(check, *way))
     if clamp_bits(clamp, [scale]) > MOST_BITS:
-        raise Refusal("the two averages differ too much in scale for a common grid.")
+        raise Refusal(Cause.TOGETHER, "the two averages differ too much in scale for a common grid.")
     evidence = HierarchyEvidence(columns=problem.columns, scale=scale, clamp=clamp, check=check, **left.charges)
     # A linear release is Gaussian, and its condition is necessary too; a clamp of wider reach would need noise, this one none.
     exact = clamp.reach == 0 or scale <= lattice.masks[column] * SOLVED_UP**2
@@ -85,16 +89,33 @@ def _single(problem: Problem) -> tuple[Hierarchy, str]:
     """The one member and the one sensitive column that this is for."""
     theta = hierarchies(problem)
     if len(theta) > 1 or len(problem.secrets) > 1:
-        raise Refusal("is for one secret under one hierarchy; use gaussian.")
+        raise Refusal(Cause.SECRET, "is for one secret under one hierarchy; use gaussian.", needs="mechanism gaussian")
     if len(problem.columns) != 1:
-        raise Refusal(f"answers averages and sums of one column at a time. Got {len(problem.columns)}; use gaussian.")
+        raise Refusal(
+            Cause.TOGETHER,
+            f"answers averages and sums of one column at a time. Got {len(problem.columns)}; use gaussian.",
+            needs="mechanism gaussian",
+        )
     (hidden,) = problem.secrets[0].columns
     if problem.columns == (hidden,):
-        raise Refusal(f"{hidden} itself is sensitive, and nothing is left of it once it is taken back; use gaussian.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"{hidden} itself is sensitive, and nothing is left of it once it is taken back; use gaussian.",
+            needs="mechanism gaussian",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not covered where a second column is read, in this version; use gaussian.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not covered where a second column is read, in this version; use gaussian.",
+            needs="mechanism gaussian",
+        )
     if hidden not in theta[0].mean:
-        raise Refusal(f"assume.mean: needs the mean of {hidden}, as the centre of what may show. Got none.", usage=True)
+        raise Refusal(
+            Cause.NUMBERS,
+            f"assume.mean: needs the mean of {hidden}, as the centre of what may show. Got none.",
+            needs=f"the mean of {hidden}",
+            usage=True,
+        )
     return theta[0], hidden
 
 

@@ -28,7 +28,7 @@ from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, Cou
 from attrpriv.numerics.calibration.direct import least_scale
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SUMMED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.sql import parse_queries
 
 _REFERENCE = "docs/theory/count-sequences.md"
@@ -53,15 +53,18 @@ class Standing:
         if earlier is None:
             return cls(CountHistory(), {}, CountSequenceEvidence(), 0.0, problem.spend)
         if not isinstance(earlier, CountSequenceEvidence):
-            raise Refusal("follows counts and averages with Laplace noise only.")
+            raise Refusal(
+                Cause.STATISTIC, "follows counts and averages with Laplace noise only.", needs="a count or an average"
+            )
         past = earlier.after()
         laws = {draw.identity: _found(problem, draw) for draw in past.draws}
         proved = CountSequenceEvidence(past=past, checks=_checks(problem, past, laws))
         spent = proved.spent(problem.epsilon, problem.delta)
         if not 1 - spent > LEAST_LEFT:
             raise Refusal(
+                Cause.EARLIER,
                 "nothing is left of the budget: what was released so far loses all of epsilon. Recorded answers are told again "
-                "at no cost."
+                "at no cost.",
             )
         return cls(past, laws, proved, spent, spent + problem.spend * (1 - spent))
 
@@ -108,7 +111,7 @@ def _least(keeps: Callable[[float], bool], start: float) -> float:
         return least_scale(keeps, start)
     except UsageError as error:
         reason = str(error)
-    raise Refusal(reason)
+    raise Refusal(Cause.BUDGET, reason)
 
 
 def _planned(found: Counted, evidence: CountSequenceEvidence, scale: float) -> Plan:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrpriv.cases.cells import cell_condition
-from attrpriv.cases.quilt import QuiltCase, quilt_case, unbounded
+from attrpriv.cases.quilt import QuiltCase, quilt_case
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, laplace_error
 from attrpriv.methods.base.assemble import assemble
@@ -40,7 +40,7 @@ from attrpriv.numerics.networks.separation import ancestral
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.composition import bin_names
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, needs_bounds
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -56,13 +56,17 @@ def plan(problem: Problem) -> Plan:
     case = quilt_case(problem)
     asked = [query for query in problem.queries if not query.whole_table]
     if not asked:
-        raise Refusal("the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.")
+        raise Refusal(
+            Cause.STATISTIC,
+            "the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.",
+            needs="a count with a filter, a histogram, a sum or an average",
+        )
     if is_ranged(problem):
         return _statistic(case)
     if all(query.plain for query in asked):
         return _averages(case)
     if len({(query.column, query.where, query.group_by) for query in asked}) > 1 or asked[0].column is not None:
-        raise Refusal("answers one count or histogram, or some averages over all rows. Ask for one of them.")
+        raise Refusal(Cause.TOGETHER, "answers one count or histogram, or some averages over all rows. Ask for one of them.")
     return _counts(case, asked[0])
 
 
@@ -121,7 +125,7 @@ def _tally(case: QuiltCase, query: Query) -> tuple[Tally, tuple[str, ...]]:
         return whole.model_copy(update={"histogram": histogram}), read
     except QueryError as error:
         reason = str(error)
-    raise Refusal(reason, usage=True)
+    raise Refusal(Cause.STATISTIC, reason, usage=True)
 
 
 def _cells(case: QuiltCase, column: str) -> tuple[TallyCell, ...]:
@@ -152,7 +156,7 @@ def _averages(case: QuiltCase) -> Plan:
     if problem.individuals is not None:
         scale, exact = max(scale, _row_scale(problem)), set()
     if not exact.issuperset(lacking):
-        raise Refusal(unbounded(lacking))
+        raise needs_bounds(lacking)
     terms = tuple(_term(column, widths[column], 0.0 if column in exact else scale) for column in problem.columns)
     evidence = _evidence(case, terms, found)
     parts = tuple(_column(problem, term, evidence) for term in terms)
@@ -165,7 +169,7 @@ def _width(problem: Problem, column: str) -> float | None:
     low, high = problem.bounds[column]
     width = (high - low) * ROUNDED_UP
     if not width < float("inf"):
-        raise Refusal(f"bounds of {column} are too wide for a float.")
+        raise Refusal(Cause.PUBLIC_FACT, f"bounds of {column} are too wide for a float.", needs=f"narrower bounds of {column}")
     return width
 
 
@@ -175,7 +179,11 @@ def _with_grid(case: QuiltCase, known: Known, grids: int) -> float:
         return 0.0
     left = case.target * SOLVED_DOWN - known.spent - grids * 2.0**-GRID_BITS
     if not left > 0:
-        raise Refusal(f"the grid of the noise costs more than epsilon {case.problem.epsilon:g} allows.")
+        raise Refusal(
+            Cause.BUDGET,
+            f"the grid of the noise costs more than epsilon {case.problem.epsilon:g} allows.",
+            needs="a larger epsilon",
+        )
     return known.sensitivity / left * SOLVED_UP
 
 
@@ -184,7 +192,9 @@ def _row_scale(problem: Problem) -> float:
     count = len(problem.columns)
     left = (problem.individuals or 0.0) * SOLVED_DOWN - count * 2.0**-GRID_BITS
     if not left > 0:
-        raise Refusal("individuals: the grid of the noise costs more than this epsilon allows.")
+        raise Refusal(
+            Cause.BUDGET, "individuals: the grid of the noise costs more than this epsilon allows.", needs="a larger epsilon"
+        )
     return count / problem.n / left * SOLVED_UP
 
 

@@ -32,7 +32,7 @@ from attrpriv.numerics.calibration.linear_program import MOST_SECRETS, MOST_VALU
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of
 from attrpriv.queries.query import Query
 
 AUTO_SECRETS = 60
@@ -86,13 +86,19 @@ def takes_long(problem: Problem) -> bool:
 
 def _one_case(found: Counted) -> CountCase:
     if found.tally.histogram:
-        raise Refusal("is for one number; a histogram is covered by laplace.")
+        raise Refusal(Cause.STATISTIC, "is for one number; a histogram is covered by laplace.", needs="mechanism laplace")
     if len(found.cases) != 1:
-        raise Refusal("solves for one secret under one assumption.")
+        raise Refusal(Cause.SECRET, "solves for one secret under one assumption.", needs="one secret under one assumption")
     if found.known:
-        raise Refusal("known_rows: must be 0; who knows rows knows more than the laws it is solved for.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0; who knows rows knows more than the laws it is solved for.",
+            needs="known_rows 0",
+        )
     if found.problem.individuals is not None:
-        raise Refusal("individuals: single rows are not protected by it; use laplace.")
+        raise Refusal(
+            Cause.PERSONS, "individuals: single rows are not protected by it; use laplace.", needs="mechanism laplace"
+        )
     return found.cases[0]
 
 
@@ -133,8 +139,8 @@ def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvid
             ways.append(_population(found, case))
         return min(ways, key=lambda way: way[1].mean_absolute)
     except (RefusedError, UsageError, CertificateError) as error:
-        reason = str(error)
-    raise Refusal(reason.removeprefix("optimal: "))
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason.removeprefix("optimal: "))
 
 
 def _near(case: CountCase) -> bool:

@@ -51,7 +51,7 @@ from attrpriv.numerics.calibration.parameter_counts import (
 )
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, cause_of, no_delta
 
 _REFERENCE = "docs/theory/parameter-counts.md"
 # `auto` solves the linear program up to so many rows; beyond, it takes more than a few seconds.
@@ -85,11 +85,15 @@ def plan_gaussian(problem: Problem) -> Plan:
     """The least Gaussian noise on whole numbers."""
     found = parameter_counted(problem)
     if problem.calibration == "classical":
-        raise Refusal("calibration: classical is for means; with counts it is exact.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, "calibration: classical is for means; with counts it is exact.", needs="calibration analytic"
+        )
     if problem.delta == 0:
-        raise Refusal("delta: a Gaussian mechanism needs delta above 0. Got 0. Set delta, say to 1e-6.", usage=True)
+        raise no_delta()
     if problem.n > MOST_ROWS_WITH_DELTA:
-        raise Refusal(f"compares laws of up to {MOST_ROWS_WITH_DELTA:,} rows; use laplace.")
+        raise Refusal(
+            Cause.SIZE, f"compares laws of up to {MOST_ROWS_WITH_DELTA:,} rows; use laplace.", needs="mechanism laplace"
+        )
     epsilon, delta = problem.epsilon, problem.delta
     scale = _refused(lambda: max(least_parameter_scale(case.counts, "gaussian", epsilon, delta) for case in found.cases))
     return _noisy(found, "gaussian", "gaussian", scale)
@@ -155,9 +159,11 @@ def plan_optimal(problem: Problem) -> Plan:
     """The best kernel that sees the count alone."""
     found = parameter_counted(problem)
     if len(found.cases) != 1:
-        raise Refusal("solves for one secret under one assumption.")
+        raise Refusal(Cause.SECRET, "solves for one secret under one assumption.", needs="one secret under one assumption")
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not protected by it; use laplace.")
+        raise Refusal(
+            Cause.PERSONS, "individuals: single rows are not protected by it; use laplace.", needs="mechanism laplace"
+        )
     case = found.cases[0]
     kernel, error = _refused(lambda: parameter_kernel(case.counts, case.prior, problem.epsilon))
     evidence = ParameterKernelEvidence(event=found.event, checks=found.checks, weights=kernel.weights)
@@ -196,5 +202,5 @@ def _refused(make: Callable[[], Made]) -> Made:
     try:
         return make()
     except (RefusedError, UsageError, CertificateError) as error:
-        reason = str(error)
-    raise Refusal(reason.removeprefix("optimal: "))
+        reason, cause = str(error), cause_of(error)
+    raise Refusal(cause, reason.removeprefix("optimal: "))

@@ -33,7 +33,7 @@ from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.quantile_clip import clip_rmse, halves
 from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.linear import Linear
 
 REFERENCE = "docs/theory/quantile-clip.md"
@@ -80,24 +80,53 @@ def drafted(problem: Problem) -> Plan:
 def _member(problem: Problem) -> Gaussian:
     theta = gaussians(problem, pure=True)
     if len(problem.columns) != 1:
-        raise Refusal(f"a quantile clip answers averages and sums of one column at a time. Got {len(problem.columns)}.")
+        raise Refusal(
+            Cause.TOGETHER, f"a quantile clip answers averages and sums of one column at a time. Got {len(problem.columns)}."
+        )
     if len(theta) > 1:
-        raise Refusal("a quantile clip needs one stated law; a class of several is covered by shifts, or by gaussian.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "a quantile clip needs one stated law; a class of several is covered by shifts, or by gaussian.",
+            needs=("one stated law", "mechanism gaussian"),
+        )
     member, tolerance = theta[0], theta[0].tolerance
     if tolerance.mean or tolerance.sd or tolerance.slope or tolerance.correlation or tolerance.shape is not None:
-        raise Refusal("a quantile clip needs exactly stated moments (tolerance 0), means included.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "a quantile clip needs exactly stated moments (tolerance 0), means included.",
+            needs="tolerance 0, and means",
+        )
     if member.fitted is not None:
-        raise Refusal("a quantile clip needs exactly stated moments; fitted ones are not.")
+        raise Refusal(
+            Cause.NUMBERS, "a quantile clip needs exactly stated moments; fitted ones are not.", needs="exactly stated moments"
+        )
     if problem.known_rows:
-        raise Refusal("known_rows: must be 0 for a quantile clip: a known row changes the law that quantiles are taken of.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0 for a quantile clip: a known row changes the law that quantiles are taken of.",
+            needs="known_rows 0",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not covered where other columns are read, in this version; use gaussian.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not covered where other columns are read, in this version; use gaussian.",
+            needs="mechanism gaussian",
+        )
     hidden = dict.fromkeys(column for secret in problem.secrets for column in secret.columns)
     if problem.columns[0] in hidden:
-        raise Refusal(f"{problem.columns[0]} itself is sensitive: nothing is left of it once that is taken back.")
+        raise Refusal(
+            Cause.STATISTIC,
+            f"{problem.columns[0]} itself is sensitive: nothing is left of it once that is taken back.",
+            needs="a column that is no secret",
+        )
     for column in (*problem.columns, *hidden):
         if column not in member.mean:
-            raise Refusal(f"assume.mean: a quantile clip needs the mean of {column}. Got none.", usage=problem.delta == 0)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"assume.mean: a quantile clip needs the mean of {column}. Got none.",
+                needs=f"the mean of {column}",
+                usage=problem.delta == 0,
+            )
     return member
 
 
@@ -121,17 +150,25 @@ def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: Recorded
             draft = draft.model_copy(update={"moments": moments.model_copy(update={"spacing": covered})})
         if left < draft.moments.spacing[0]:
             raise Refusal(
+                Cause.PRECISION,
                 f"{problem.columns[0]}: what all sensitive columns together leave open of a row must have a standard deviation "
-                f"of at least the spacing of its values ({draft.moments.spacing[0]:g}). Got {left:g}."
+                f"of at least the spacing of its values ({draft.moments.spacing[0]:g}). Got {left:g}.",
+                needs="finer values",
             )
         lam = draft.lam
     except UsageError as error:
         reason = str(error)
     if reason is not None:
-        raise Refusal(f"the sensitive columns determine one another, or the query: {reason}")
+        raise Refusal(
+            Cause.SECRET, f"the sensitive columns determine one another, or the query: {reason}", needs="fewer secrets"
+        )
     half = (problem.epsilon - 2 * lam) / 2 * AIMED_DOWN
     if not half > 0:
-        raise Refusal(f"the spacing of recorded values costs more than epsilon {problem.epsilon:g} allows; declare resolution.")
+        raise Refusal(
+            Cause.PRECISION,
+            f"the spacing of recorded values costs more than epsilon {problem.epsilon:g} allows; declare resolution.",
+            needs="resolution",
+        )
     return draft.model_copy(update={"below": half, "above": half})
 
 

@@ -27,7 +27,7 @@ from attrpriv.cases.shift import semidefinite_or_nothing
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.transport.proof import MovedRead, Moves, TransportCheck
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
@@ -145,7 +145,9 @@ def _regression(member: Gaussian, columns: Sequence[str], statistics: Sequence[C
     own = member.correlation_matrix(names)
     condition = float(np.linalg.cond(own))
     if not condition <= 1e6:
-        raise Refusal("the sensitive columns nearly determine one another; protect fewer of them.")
+        raise Refusal(
+            Cause.SECRET, "the sensitive columns nearly determine one another; protect fewer of them.", needs="fewer secrets"
+        )
     shared = np.array([[member.correlation_of(c, name) * member.sd_of(c) for name in names] for c in columns])
     solved = np.linalg.solve(own, shared.T).T
     off = _SOLVED * condition * np.linalg.norm(solved, axis=1)[:, None] / sds
@@ -155,7 +157,11 @@ def _regression(member: Gaussian, columns: Sequence[str], statistics: Sequence[C
 def _box(member: Gaussian, columns: Sequence[str], statistic: Coefficients) -> VectorBox:
     box = _boxed(member, tuple(columns), tuple(statistic.items()))
     if box is None:
-        raise Refusal(f"{', '.join(statistic)}: the variance of what is hidden may be zero within the tolerance.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{', '.join(statistic)}: the variance of what is hidden may be zero within the tolerance.",
+            needs="a smaller tolerance",
+        )
     return box
 
 
@@ -214,10 +220,18 @@ def _joint_check(
     import numpy as np
 
     if off == 0 and not is_exact(member):
-        raise Refusal(f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{secret.text}: secrets hidden jointly need exactly stated moments (tolerance 0) in this version.",
+            needs="tolerance 0",
+        )
     hidden = [dict(form.coefficients) for form in secret.forms]
     if any(hidden.count(one) > 1 or one not in statistics for one in hidden):
-        raise Refusal(f"{secret.text}: these statistics determine one another; protect fewer of them jointly.")
+        raise Refusal(
+            Cause.SECRET,
+            f"{secret.text}: these statistics determine one another; protect fewer of them jointly.",
+            needs="fewer secrets",
+        )
     regression, solved = _regression(member, problem.columns, statistics)
     widest = np.max([np.abs(np.array(step)).sum(axis=1) for step in secret.joint_steps(problem.n)], axis=0)
     # Given the jointly hidden ones, the other statistics move with them.
@@ -262,7 +276,11 @@ def _gap(problem: Problem, member: Gaussian, secret: Secret) -> float:
     if math.isfinite(gap):
         return gap
     if not is_exact(member):
-        raise Refusal(f"{secret.text}: sets of values without an end need exactly stated slopes (tolerance 0); use gaussian.")
+        raise Refusal(
+            Cause.NUMBERS,
+            f"{secret.text}: sets of values without an end need exactly stated slopes (tolerance 0); use gaussian.",
+            needs=("tolerance 0", "mechanism gaussian"),
+        )
     column = secret.single or ""
     weight = secret.forms[0].weight(problem.n)
     ends = [end / weight for case in secret.case_sets for end in case.ends if math.isfinite(end)]

@@ -22,7 +22,7 @@ from attrpriv.methods.quantile_clip import plan as quantile_clip
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport import sequence as sequential_transport
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 
 def plan(problem: Problem) -> Plan:
@@ -31,7 +31,10 @@ def plan(problem: Problem) -> Plan:
     clamped = problem.alone and problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)
     if partly and not (clamped and problem.delta):
         raise Refusal(
-            f"answers {partly[0]}, over some of the rows, only under a gaussian assumption, with a delta, and alone (spend 1)."
+            Cause.STATISTIC,
+            f"answers {partly[0]}, over some of the rows, only under a gaussian assumption, with a delta, and alone (spend 1).",
+            needs="a gaussian assumption, a delta above 0, and spend 1",
+            query=partly[0],
         )
     if not problem.alone:
         return _continued(problem)
@@ -41,13 +44,19 @@ def plan(problem: Problem) -> Plan:
         return group_transport.plan(problem)
     if problem.theta and all(isinstance(member, Gaussian) for member in problem.theta):
         return _gaussian(problem)
-    raise Refusal("needs a gaussian, a groups or a hierarchy assumption.")
+    raise Refusal(
+        Cause.ASSUMPTION, "needs a gaussian, a groups or a hierarchy assumption.", needs=("gaussian", "groups", "hierarchy")
+    )
 
 
 def _continued(problem: Problem) -> Plan:
     """One release of several: only the clamp with innovations is proved for all of them together."""
     if not (problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)):
-        raise Refusal("shares a budget with other releases under a gaussian assumption only; spend all of it (spend 1).")
+        raise Refusal(
+            Cause.BUDGET,
+            "shares a budget with other releases under a gaussian assumption only; spend all of it (spend 1).",
+            needs="spend 1",
+        )
     return sequential_transport.plan(problem)
 
 
@@ -64,7 +73,7 @@ def _gaussian(problem: Problem) -> Plan:
         except Refusal as refusal:
             refused.append(refusal)
     if not plans:
-        raise Refusal(refused[0].reason, usage=refused[0].usage)
+        raise refused[0].told()
     # Two plans there are only for one column, and both know its error.
     best = min(plans, key=lambda plan: plan.columns[0].error.rmse or 0.0)
     return quantile_clip.finished(problem, best) if best.certificate.evidence.kind == "quantile_clip" else best

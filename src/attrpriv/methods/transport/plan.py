@@ -37,7 +37,7 @@ from attrpriv.methods.transport.ways import Way, best_way
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import quoted
 
@@ -54,7 +54,11 @@ def plan(whole: Problem) -> Plan:
     reads = _masked_reads(problem)
     if any(rows.wheres):
         if reads:
-            raise Refusal("averages over subsets are moved by one sensitive statistic, not by several; use gaussian.")
+            raise Refusal(
+                Cause.SECRET,
+                "averages over subsets are moved by one sensitive statistic, not by several; use gaussian.",
+                needs="mechanism gaussian",
+            )
         least = form_masks(problem, theta)
         lattice = recorded_forms(problem, theta, least)
     else:
@@ -75,7 +79,11 @@ def plan(whole: Problem) -> Plan:
         note = "nothing is gained by taking back what the secret tells: this is the plan of gaussian."
         return plain.rebuilt(mechanism="transport", notes=(*plain.notes, note))
     if way is None:
-        raise Refusal("what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "what the assumption leaves open of the slopes needs more noise than can be planned; use gaussian.",
+            needs="mechanism gaussian",
+        )
     made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)
     return made.rebuilt(queries=whole.queries, groups=groups, unions=rows.unions())
 
@@ -91,22 +99,45 @@ def members(problem: Problem) -> tuple[Gaussian, ...]:
     theta = gaussian.gaussians(problem)
     statistics = statistics_of(problem)
     if not problem.columns:
-        raise Refusal("the number of rows is public; ask for an average or a sum.")
+        raise Refusal(
+            Cause.STATISTIC, "the number of rows is public; ask for an average or a sum.", needs="an average or a sum"
+        )
     if any(member.tolerance.shape is not None for member in theta):
-        raise Refusal("rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.")
+        raise Refusal(
+            Cause.SHAPE,
+            "rows are assumed exactly normal here; a shape tolerance is what gaussian_approximation is for.",
+            needs="mechanism gaussian_approximation",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows are not covered where other columns are read, in this version; use gaussian.")
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not covered where other columns are read, in this version; use gaussian.",
+            needs="mechanism gaussian",
+        )
     for column in dict.fromkeys(c for one in statistics for c in one):
         if any(column not in member.mean for member in theta):
-            raise Refusal(f"assume.mean: needs the mean of {column}, as the centre of what may show. Got none.", usage=True)
+            raise Refusal(
+                Cause.NUMBERS,
+                f"assume.mean: needs the mean of {column}, as the centre of what may show. Got none.",
+                needs=f"the mean of {column}",
+                usage=True,
+            )
     several = len(statistics) > 1
     if problem.known_rows and (len(problem.columns) > 1 or any(len(one) > 1 for one in statistics) or several):
         # Entries of one of several columns can tie the rest together more closely than the slopes say.
-        raise Refusal("known_rows: must be 0 where several columns are released or read at once.")
+        raise Refusal(
+            Cause.PERSONS, "known_rows: must be 0 where several columns are released or read at once.", needs="known_rows 0"
+        )
     if several and any(len(one) > 1 or list(one.values()) != [1.0] for one in statistics):
-        raise Refusal("several secrets must be means or sums of one column each; use gaussian.")
+        raise Refusal(
+            Cause.SECRET, "several secrets must be means or sums of one column each; use gaussian.", needs="mechanism gaussian"
+        )
     if several and {c for one in statistics for c in one} & set(problem.columns):
-        raise Refusal("a sensitive column cannot be asked for where several are protected; use gaussian.")
+        raise Refusal(
+            Cause.STATISTIC,
+            "a sensitive column cannot be asked for where several are protected; use gaussian.",
+            needs="mechanism gaussian",
+        )
     return theta
 
 
@@ -158,7 +189,7 @@ def _assembled(
         **left.charges,
     )
     if clamp_bits(way.clamp, way.layout.independent, way.layout.factor) > MOST_BITS:
-        raise Refusal("the averages differ too much in scale for a common grid; ask for them apart.")
+        raise Refusal(Cause.TOGETHER, "the averages differ too much in scale for a common grid; ask for them apart.")
     require_smooth(problem, rows, theta, way.layout.covariance(), (*problem.secrets, *read_jointly(problem)))
     gap = max(scale - least[c] for scale, c in zip(way.layout.scales(), problem.columns, strict=True))
     certificate = Certificate(

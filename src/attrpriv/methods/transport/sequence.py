@@ -39,7 +39,7 @@ from attrpriv.noise import granularity
 from attrpriv.numerics.rounding import COMPUTED_UP, SHY_DOWN, SOLVED_UP
 from attrpriv.numerics.search import least_at
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,7 +56,7 @@ _ROUNDS = 6
 def plan(problem: Problem) -> Plan:
     """The next steps of a sequence, with the proof for all of it."""
     if problem.delta == 0:
-        raise Refusal("a sequence of transported averages needs a delta above 0.")
+        raise Refusal(Cause.BUDGET, "a sequence of transported averages needs a delta above 0.", needs="delta above 0")
     case = Case.of(problem)
     least = case.masks()
     lattice, credited = case.recorded(least), case.credited()
@@ -133,8 +133,9 @@ class _Steps:
         left = mu**2 - spent
         if not left > LEAST_LEFT * mu**2:
             raise Refusal(
+                Cause.EARLIER,
                 "nothing is left of the budget: the answers so far are as far apart as epsilon and delta allow. "
-                "Recorded answers are told again at no cost."
+                "Recorded answers are told again at no cost.",
             )
         return spend * left * SHY_DOWN
 

@@ -26,7 +26,7 @@ from attrpriv.methods.transport.plan import members, read_jointly
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence, SequenceStep
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.query import Query
 
 # Entries are rounded to floats; the diagonal gives way, by more than all entries of a row can be off.
@@ -45,14 +45,22 @@ class Case:
     def of(cls, problem: Problem) -> Case:
         """A refusal where the sequence cannot go on with this problem."""
         if not problem.columns:
-            raise Refusal("the number of rows is public; ask for an average or a sum.")
+            raise Refusal(
+                Cause.STATISTIC, "the number of rows is public; ask for an average or a sum.", needs="an average or a sum"
+            )
         if problem.combined:
-            raise Refusal("moves averages of columns as they are, one after the other; ask for the columns, or use gaussian.")
+            raise Refusal(
+                Cause.STATISTIC,
+                "moves averages of columns as they are, one after the other; ask for the columns, or use gaussian.",
+                needs=("the average of each column", "mechanism gaussian"),
+            )
         past = problem.earlier if isinstance(problem.earlier, SequenceEvidence) else None
         before = () if past is None else past.columns
         again = [column for column in problem.columns if column in before]
         if again:
-            raise Refusal(f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.")
+            raise Refusal(
+                Cause.EARLIER, f"{again[0]}: was released before; ask for it as it was asked then, and it is told again."
+            )
         asked = tuple(Query("avg", column) for column in (*before, *problem.columns))
         whole = problem.model_copy(update={"queries": asked or problem.queries})
         found = cls(members(whole), whole, past)
@@ -63,13 +71,16 @@ class Case:
         if len(self.statistics) > 1 and not self.exact:
             # Two values of one statistic have no values of the others in common where all are recorded on a spacing.
             raise Refusal(
+                Cause.NUMBERS,
                 "several secrets are hidden one answer after the other only where moments are stated as exact (tolerance 0); "
-                "spend everything at once, or use gaussian."
+                "spend everything at once, or use gaussian.",
+                needs=("tolerance 0", "spend 1", "mechanism gaussian"),
             )
         if self.past is not None and [one.coefficients for one in self.past.reads] != list(self.statistics):
             raise Refusal(
+                Cause.EARLIER,
                 "the secrets read other statistics than they did when the ledger's releases were moved along them; what was "
-                "released does not hide the new ones."
+                "released does not hide the new ones.",
             )
 
     @property
@@ -90,7 +101,7 @@ class Case:
             rows = residual(self.theta[0], columns, self.statistics, self.whole.n)
         size = 0 if self.past is None else len(self.past.steps)
         if self.past is not None and tuple(row[:size] for row in rows[:size]) != self.past.credited:
-            raise Refusal("the assumption is another one than that which earlier releases were planned with.")
+            raise Refusal(Cause.EARLIER, "the assumption is another one than that which earlier releases were planned with.")
         return rows
 
     def masks(self) -> dict[str, float]:
@@ -98,7 +109,9 @@ class Case:
         least = masks(self.whole, self.theta)
         for step in () if self.past is None else self.past.steps:
             if step.noise < least[step.column] * SOLVED_DOWN:
-                raise Refusal(f"{step.column}: was released with less noise below its digits than this policy asks for.")
+                raise Refusal(
+                    Cause.EARLIER, f"{step.column}: was released with less noise below its digits than this policy asks for."
+                )
         return least
 
     def recorded(self, least: Mapping[str, float]) -> Recorded:
@@ -148,7 +161,9 @@ def _solved(matrix: Sequence[Sequence[Fraction]], right: Sequence[Fraction]) -> 
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     for k in range(len(rows)):
         if not rows[k][k] > 0:
-            raise Refusal("the sensitive columns determine one another; protect fewer of them.")
+            raise Refusal(
+                Cause.SECRET, "the sensitive columns determine one another; protect fewer of them.", needs="fewer secrets"
+            )
         lead = [x / rows[k][k] for x in rows[k]]
         rows = [lead if j == k else [x - row[k] * y for x, y in zip(row, lead, strict=True)] for j, row in enumerate(rows)]
     return [row[-1] for row in rows]

@@ -22,7 +22,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.view.plan import plan_view, public_shares
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.query import Query
 
 
@@ -33,7 +33,11 @@ def plan(problem: Problem) -> Plan:
     if lacking:
         problem_is = "so nothing can stand for it" if not lacking[0].keep else "so its spread cannot be told"
         kept = f"{lacking[0].keep or 'no'} row of {lacking[0].name} is kept"
-        raise Refusal(f"between: {kept}, {problem_is}. Raise the low end of its range.")
+        raise Refusal(
+            Cause.PRECISION,
+            f"between: {kept}, {problem_is}. Raise the low end of its range.",
+            needs="a higher low end of the range",
+        )
     shares = public_shares(view, problem.composition)
     return assemble(
         problem,

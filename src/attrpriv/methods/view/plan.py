@@ -25,7 +25,7 @@ from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.numerics.laws.binomial import binomial_below
 from attrpriv.problem.composition import Cell, crossed_cells, crossed_form
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 
 
@@ -34,9 +34,13 @@ def plan_view(problem: Problem) -> ViewPlan:
     secret = _secret(problem)
     cells = _public_cells(problem, secret)
     if not sum(cell.keep for cell in cells):
-        raise Refusal("between: the range keeps no row of any cell. Narrow it.")
+        raise Refusal(Cause.PRECISION, "between: the range keeps no row of any cell. Narrow it.", needs="a narrower range")
     if sum(cell.keep for cell in cells) >= problem.n:  # of shares so near to 0 or 1 that delta covers every other table
-        raise Refusal("between: the view would be the whole table, so that nothing is hidden. Widen it.", usage=True)
+        raise Refusal(
+            Cause.PROMISE,
+            "between: the view would be the whole table, so that nothing is hidden. Widen it.",
+            needs="a wider range",
+        )
     tails = math.fsum(cell.tail for cell in cells)
     certificate = Certificate(
         epsilon=0.0,
@@ -59,18 +63,30 @@ def plan_view(problem: Problem) -> ViewPlan:
 def _secret(problem: Problem) -> Secret:
     """The one composition that a view can hide."""
     if problem.known_rows > 0:
-        raise Refusal("known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.")
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.",
+            needs="known_rows 0",
+        )
     if problem.individuals is not None:
-        raise Refusal("individuals: single rows of a view are not protected in this version.")
+        raise Refusal(
+            Cause.PERSONS, "individuals: single rows of a view are not protected in this version.", needs="no individuals"
+        )
     compositions = [secret.composition for secret in problem.secrets]
     means = [secret.text for secret, composition in zip(problem.secrets, compositions, strict=True) if composition is None]
     if means:
-        raise Refusal(f"a view hides how rows fall into categories, not {means[0]}; protect a distribution over bins instead.")
+        raise Refusal(
+            Cause.SECRET,
+            f"a view hides how rows fall into categories, not {means[0]}; protect a distribution over bins instead.",
+            needs="a distribution over bins",
+        )
     if len(compositions) > 1:
         several = [composition for composition in compositions if composition is not None]
         raise Refusal(
+            Cause.SECRET,
             "several compositions need one distribution(...) with a range for each crossed cell, because ranges of margins do "
-            f"not bound cells: {'; '.join(crossed_cells(several))}. {crossed_form(several)}"
+            f"not bound cells: {'; '.join(crossed_cells(several))}. {crossed_form(several)}",
+            needs="one distribution of crossed cells",
         )
     return problem.secrets[0]
 
@@ -84,7 +100,7 @@ def _public_cells(problem: Problem, secret: Secret) -> tuple[ViewCell, ...]:
         return _population_cells(problem, cells, _least_shares(secret, cells))
     except QueryError as error:
         reason = str(error)
-    raise Refusal(reason, usage=True)
+    raise Refusal(Cause.MISTAKE, reason, needs="protect")
 
 
 def _least_shares(secret: Secret, cells: Sequence[Cell]) -> dict[str, float]:
@@ -111,7 +127,12 @@ def _down(share: Fraction) -> float:
 
 def _population_cells(problem: Problem, cells: Sequence[Cell], least: Mapping[str, float]) -> tuple[ViewCell, ...]:
     if problem.delta == 0:
-        raise Refusal("delta: a property of the population needs delta above 0, for the chance of a count outside.", usage=True)
+        raise Refusal(
+            Cause.BUDGET,
+            "delta: a property of the population needs delta above 0, for the chance of a count outside.",
+            needs="delta above 0",
+            usage=True,
+        )
     each = problem.delta / len(cells)
     keeps = {cell.name: _largest_keep(problem.n, least[cell.name], each) for cell in cells}
     total = sum(keeps.values())
@@ -179,10 +200,14 @@ def public_shares(plan: ViewPlan, composition: Mapping[str, float]) -> dict[str,
     middles = {cell.name: (cell.low + cell.high) / 2 for cell in plan.cells}
     unknown = [name for name in composition if name not in middles]
     if unknown:
-        raise Refusal(f"composition: the cells are {', '.join(middles)}. Got {unknown[0]!r}.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, f"composition: the cells are {', '.join(middles)}. Got {unknown[0]!r}.", needs="composition"
+        )
     open_cells = {name: middle for name, middle in middles.items() if name not in composition}
     left = 1 - sum(Fraction(repr(share)) for share in composition.values())
     if left < 0 or (left > 0 and not sum(open_cells.values())):
-        raise Refusal(f"composition: shares of all cells must add up to 1. Got {float(1 - left):g}.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE, f"composition: shares of all cells must add up to 1. Got {float(1 - left):g}.", needs="composition"
+        )
     scale = float(left) / (sum(open_cells.values()) or 1.0)
     return {name: composition[name] if name in composition else middle * scale for name, middle in middles.items()}

@@ -28,7 +28,7 @@ from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, needs_bounds
 
 _REFERENCE = "docs/theory/yardsticks.md"
 
@@ -37,7 +37,7 @@ def plan_group_dp(problem: Problem) -> Plan:
     """Laplace noise of the width of the bounds; epsilon shared equally by the columns."""
     lacking = [column for column in problem.columns if column not in problem.bounds]
     if lacking:
-        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{lacking[0]}: [low, high]}}.")
+        raise needs_bounds(lacking)
     epsilon, proof = range_budget(problem)
     share = epsilon / max(1, len(problem.columns))
     terms = tuple(_laplace_term(problem, column, share) for column in problem.columns)
@@ -71,11 +71,13 @@ def _laplace_term(problem: Problem, column: str, epsilon: float) -> LaplaceTerm:
     low, high = problem.bounds[column]
     width = (high - low) * ROUNDED_UP
     if not math.isfinite(width):
-        raise Refusal(f"bounds of {column} are too wide for a float.")
+        raise Refusal(Cause.PUBLIC_FACT, f"bounds of {column} are too wide for a float.", needs=f"narrower bounds of {column}")
     # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
     spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
-        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+        raise Refusal(
+            Cause.BUDGET, f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.", needs="a larger epsilon"
+        )
     scale = width / spendable
     return LaplaceTerm(column=column, sensitivity=width, scale=scale, granularity=granularity(scale))
 
@@ -94,7 +96,11 @@ def plan_constant(problem: Problem) -> Plan:
     columns = []
     for column in problem.columns:
         if not theta or any(column not in gaussian.mean for gaussian in theta):
-            raise Refusal(f"needs the mean of {column} in the assumption (with groups: a prior for each category).")
+            raise Refusal(
+                Cause.NUMBERS,
+                f"needs the mean of {column} in the assumption (with groups: a prior for each category).",
+                needs=f"the mean of {column}",
+            )
         centre = theta[0].mean[column]
         error = _constant_error(problem, theta, column, centre)
         off = {

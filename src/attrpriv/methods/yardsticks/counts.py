@@ -30,7 +30,7 @@ from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/yardsticks.md"
@@ -79,20 +79,20 @@ def _tally(problem: Problem, query: Query) -> Tally:
     first = problem.theta[0]
     if isinstance(first, Chain):
         return chain_tally(problem, chain_of(problem)[0], query)
-    reason = None
+    refusal = Refusal(Cause.ASSUMPTION, "needs a counts assumption.", needs="counts")
     try:
         if isinstance(first, Counts):
             return layout(problem, first, query).tally
     except QueryError as error:
-        reason = str(error)
-    raise Refusal(reason or "needs a counts assumption.", usage=reason is not None)
+        refusal = Refusal(Cause.STATISTIC, str(error), query=query.text, usage=True)
+    raise refusal
 
 
 def plan_constant(problem: Problem) -> Plan:
     """The count that the assumption expects under its prior."""
     found = counted(problem)
     if found.tally.histogram:
-        raise Refusal("is for one number.")
+        raise Refusal(Cause.TOGETHER, "is for one number.")
     laws = [law for k, counts in enumerate(found.theta) for law in _laws(found, counts, k)]
     return constant_plan(
         problem, found.tally, laws, notes=[f"its error is that over the tables of the prior{worst_law(found)}."]
@@ -121,7 +121,11 @@ def _laws(found: Counted, counts: Counts, index: int) -> list[ExpectedCount]:
     case = next(case for case in found.cases if case.theta == index)
     members = [one.name for one in found.tally.categories if one.member]
     if case.population or any(name not in shares for name in counts.categories):
-        raise Refusal("needs a prior for the share of each category, and a secret of this table.")
+        raise Refusal(
+            Cause.NUMBERS,
+            "needs a prior for the share of each category, and a secret of this table.",
+            needs="a prior for the share of each category",
+        )
     ends = dict.fromkeys(min(1.0, math.fsum(shares[name][end] for name in members)) for end in (0, 1))
     records = case.records
     sides = [corner_laws(records.values, side) for side in (records.member, records.rest)]

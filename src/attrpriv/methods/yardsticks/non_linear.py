@@ -30,7 +30,7 @@ from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, 
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.intervals import NON_LINEAR, UNBOUNDED, Box, answer_interval, fits_floats
 from attrpriv.queries.query import Query, quoted
 
@@ -64,12 +64,18 @@ def ranged(problem: Problem) -> Ranged:
     query, *others = sorted((one for one in problem.queries if not one.whole_table), key=lambda one: one.kind not in NON_LINEAR)
     if others:
         raise Refusal(
-            f"answers one variance, covariance, regression or quantile at a time; ask for {query.text} in a release of its own."
+            Cause.TOGETHER,
+            "answers one variance, covariance, regression or quantile at a time; "
+            f"ask for {query.text} in a release of its own.",
+            query=query.text,
         )
     if problem.individuals is not None:
         raise Refusal(
+            Cause.PERSONS,
             f"individuals: single persons are not protected in {query.text} in this version. Ask for averages, or leave "
-            "individuals out."
+            "individuals out.",
+            needs="no individuals",
+            query=query.text,
         )
     bounds = _bounds(problem, query)
     low, high = _range(problem, query, bounds)
@@ -90,10 +96,18 @@ def _bounds(problem: Problem, query: Query) -> dict[str, tuple[float, float]]:
     lacking = [column for column in query.columns if column not in found]
     if lacking:
         line = ", ".join(f"{_key(column)}: [low, high]" for column in lacking)
-        raise Refusal(f"needs bounds for {', '.join(lacking)}; declare bounds: {{{line}}}.")
+        raise Refusal(
+            Cause.PUBLIC_FACT,
+            f"needs bounds for {', '.join(lacking)}; declare bounds: {{{line}}}.",
+            needs=f"bounds of {', '.join(lacking)}",
+            query=query.text,
+        )
     if not fits_floats(query, found):
         raise Refusal(
-            f"bounds: floats must hold what {query.text} is of, and do not. Declare narrower bounds, or another unit."
+            Cause.PUBLIC_FACT,
+            f"bounds: floats must hold what {query.text} is of, and do not. Declare narrower bounds, or another unit.",
+            needs=("narrower bounds", "another unit"),
+            query=query.text,
         )
     return {column: found[column] for column in query.columns}
 
@@ -106,13 +120,23 @@ def _key(column: str) -> str:
 def _range(problem: Problem, query: Query, bounds: Box) -> tuple[float, float]:
     declared, implied = problem.ranges.get(query.text), answer_interval(query, bounds)
     if declared is None and implied is None:
-        raise Refusal(f"{query.text}: needs a public range, because no bounds of columns bound it. Declare {_line(query)}.")
+        raise Refusal(
+            Cause.PUBLIC_FACT,
+            f"{query.text}: needs a public range, because no bounds of columns bound it. Declare {_line(query)}.",
+            needs=f"ranges of {query.text}",
+            query=query.text,
+        )
     if declared is None or implied is None:
         found = declared or implied
     else:
         found = max(declared[0], implied[0]), min(declared[1], implied[1])
     if found is None or not (found[0] < found[1] and math.isfinite(found[1] - found[0])):
-        raise Refusal(f"ranges: of {query.text} must be finite and meet what its bounds allow. Got {declared}.", usage=True)
+        raise Refusal(
+            Cause.MISTAKE,
+            f"ranges: of {query.text} must be finite and meet what its bounds allow. Got {declared}.",
+            needs="ranges",
+            query=query.text,
+        )
     return found
 
 
@@ -136,7 +160,9 @@ def plan_group_dp(problem: Problem) -> Plan:
     # The grid of the noise adds one step to the width, at most 2^-32 of the scale; 1e-9 covers every rounding.
     spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
     if not spendable > 0:
-        raise Refusal(f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.")
+        raise Refusal(
+            Cause.BUDGET, f"the grid of the noise costs more than epsilon {problem.epsilon:g} allows.", needs="a larger epsilon"
+        )
     scale = found.width / spendable
     term = LaplaceTerm(column=found.query.text, sensitivity=found.width, scale=scale, granularity=granularity(scale))
     certificate = Certificate(
