@@ -9,7 +9,7 @@ from typing import Any
 
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, RefusedError, UsageError
-from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.advice import advice
 from attrpriv.methods.choice.weak import weak_lines
@@ -98,7 +98,7 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     if not queries and not policy.release:
         weak = _of_promise(policy)
         told = ("no query is named: add release to the policy, or give a query.", *weak)
-        return Check(policy, None, None, told, tuple(line for line in weak if line.startswith(WARNED)))
+        return Check(policy, None, None, told, tuple(line for line in weak if is_warning(line)))
     unseen = look_at_schema(policy, queries)
     with Session(policy=policy) as session:
         try:

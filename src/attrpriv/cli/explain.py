@@ -14,7 +14,7 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import AttrprivError
-from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.advice import advice
@@ -45,7 +45,7 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
             sections["The view"] = _view(session)
         if queries or policy.release:
             sections["How it is answered"], sections["What to change"] = _answered(session, queries)
-            said = {line for line in sections["How it is answered"] if line.startswith(WARNED)}
+            said = {line for line in sections["How it is answered"] if is_warning(line)}
             sections["The view"] = tuple(line for line in sections.get("The view", ()) if line not in said)
     sections["Who could still learn what"] = _not_hidden(policy, bool(compositions))
     return Explanation({name: lines for name, lines in sections.items() if lines})

@@ -18,12 +18,21 @@ Measure = Literal["rmse", "mean_absolute", "alpha95"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)
 # The shares by which slopes or probabilities are off, beyond the tolerance, in every plan's `model_error`.
 OFF_BY = (0.01, 0.02, 0.05, 0.1)
-# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
-# that hides little, a second ledger.
-FRAGILE, SHAPE, WEAK, ANOTHER = "fragile:", "shape:", "weak promise:", "another ledger:"
-WARNED = (FRAGILE, SHAPE, WEAK, ANOTHER)
 # What an owner can state instead of exact numbers.
 ROOM = "State a tolerance."
+# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
+# that hides little, a second ledger.
+WEAK = "weak promise:"
+_WARNED = ("fragile:", "shape:", WEAK, "another ledger:")
+
+
+def is_warning(note: str) -> bool:
+    """Whether a note must not be missed.
+
+    Ledgers since version 0.1.0 record notes as one list of strings, and must be read as they are: how a note begins is all that
+    tells a recorded warning. This is the one place that looks at it.
+    """
+    return note.startswith(_WARNED)
 
 
 class Reach(Protocol):

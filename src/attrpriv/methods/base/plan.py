@@ -15,7 +15,7 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenModel
-from attrpriv.methods.base.accuracy import WARNED, ExpectedError, ModelError, Noise, Reach, fragile
+from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning
 from attrpriv.methods.base.binding import binding_of, require_certified
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, SubsetUnion, exact
@@ -154,7 +154,7 @@ class Plan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
-        told = (*(note for note in self.notes if note.startswith(WARNED)), *worthless(self))
+        told = (*(note for note in self.notes if is_warning(note)), *worthless(self))
         line = fragile(self.epsilon, self.model_error, self.certificate.evidence.room)
         return told if line is None or line in told else (line, *told)
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel
-from attrpriv.methods.base.accuracy import WARNED
+from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.problem.secret import Secret
 
@@ -48,7 +48,7 @@ class ViewPlan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss."""
-        return tuple(note for note in self.notes if note.startswith(WARNED))
+        return tuple(note for note in self.notes if is_warning(note))
 
     def __str__(self) -> str:
         lines = [f"view of {self.rows} of {self.n} rows; {REAL_RECORDS}"]
