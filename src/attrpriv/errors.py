@@ -11,13 +11,38 @@
 Messages say the parameter, the requirement, what was received and what to do. A message may quote the policy, the query,
 column names and the number of rows, all of which are public. It never quotes a value of the table: a `DataError` that
 depends on the rows has a fixed text. It is one line, whatever a name in it holds.
+
+Where mechanisms refused, `refusals` has for each query and mechanism the cause and what is needed, as data: no code has to look
+into the message, which is made of them.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+import html
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from attrpriv.formatting import printable
+
+if TYPE_CHECKING:
+    from attrpriv.problem.refusal import Refusal
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way that was tried, as a message tells it: what to say first, who refused and why, what is for other assumptions."""
+
+    head: str = ""
+    reasons: tuple[tuple[str, Refusal], ...] = ()
+    others: str = ""
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The reasons, each with the mechanisms that have it."""
+        return (*(f"{names}: {one.reason}" for names, one in self.reasons), *((self.others,) if self.others else ()))
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.head, " | ".join(self.items)) if part)
 
 
 class AttrprivError(Exception):
@@ -25,9 +50,34 @@ class AttrprivError(Exception):
 
     exit_code: ClassVar[int] = 1
     kind: ClassVar[str] = "error"
+    refusals: tuple[Refusal, ...] = ()
+    """Refusal each mechanism refused each query that is to blame, the nearest to an answer first; of other errors none."""
+    ways: tuple[Way, ...] = ()
+    """What the message is made of, where mechanisms refused."""
+
+    @classmethod
+    def told(cls, ways: tuple[Way, ...], refusals: tuple[Refusal, ...]) -> Self:
+        """An error whose message says why these mechanisms refused."""
+        made = cls(" ".join(map(str, ways)))
+        made.ways, made.refusals = ways, refusals
+        return made
+
+    @property
+    def causes(self) -> tuple[Refusal, ...]:
+        """One refusal for each query: the nearest to an answer."""
+        return tuple({one.query: one for one in reversed(self.refusals)}.values())[::-1]
+
+    def after(self, words: str) -> Self:
+        """The same, with words before it."""
+        first, *others = self.ways or (Way(str(self)),)
+        return self.told((replace(first, head=f"{words} {first.head}".rstrip()), *others), self.refusals)
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+    def _repr_html_(self) -> str:
+        """In a notebook: for each query its cause and a way out, or the message."""
+        return "".join(one._repr_html_() for one in self.causes) or f"<div>{html.escape(str(self))}</div>"
 
 
 class UsageError(AttrprivError):

@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "noise": {"errors"},
     "numerics": {"errors", "frozen"},
     "engines": {"errors", "frozen", "numerics", "queries", "problem"},
-    "problem": {"errors", "frozen", "numerics", "queries"},
+    "problem": {"errors", "frozen", "notebook", "numerics", "queries"},
     "assumptions": {"errors", "frozen", "numerics", "problem", "queries"},
     "methods": {"errors", "frozen", "numerics", "problem", "queries", "assumptions", "noise", "notebook"},
     "policy": {"errors", "frozen", "numerics", "problem", "assumptions", "notebook", "queries"},

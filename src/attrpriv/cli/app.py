@@ -146,7 +146,7 @@ def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fals
         else:
             render.show_check(found)
         if found.refusal is not None:
-            render.complain(str(found.refusal))
+            render.complain(str(found.refusal), found.refusal.ways)
             raise typer.Exit(found.refusal.exit_code)
 
 
@@ -176,7 +176,7 @@ def plan(
             render.show_ranked(ranked, session.ledger_note(queries or None, ranked.plan, spend), error)
         if ranked.refused is not None:
             refusal = ranked.refused.error()
-            render.complain(str(refusal), told=not as_json)
+            render.complain(str(refusal), refusal.ways, told=not as_json)
             raise typer.Exit(refusal.exit_code)
 
 

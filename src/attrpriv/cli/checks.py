@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attrpriv.cli.guard import refusals_of
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import is_warning
@@ -44,6 +45,7 @@ class Check:
             "protect": [str(secret) for secret in self.policy.protect],
             "queries": [{key: row[key] for key in _KEPT if key in row} for row in queries],
             "refused": None if self.refusal is None else str(self.refusal),
+            **refusals_of(self.refusal),
             "notes": list(self.notes),
         }
 

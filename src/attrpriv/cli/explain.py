@@ -149,7 +149,8 @@ def _view(session: Session) -> tuple[str, ...]:
 def _answered(session: Session, queries: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     ranked = session.ranked(queries)
     if ranked.refused is not None:
-        return (str(ranked.refused.error()),), ()
+        refused = ranked.refused.error()
+        return (str(refused),), tuple(one.line for one in refused.causes)
     lines: list[str] = []
     for plan in (ranking.chosen for ranking in ranked.rankings if ranking.chosen is not None):
         said = [line for line in (*plan.remarks, *plan.warnings) if line not in lines]

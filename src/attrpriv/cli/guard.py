@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from attrpriv.cli import interrupt
 from attrpriv.cli.interrupt import BEFORE, STOPPED
-from attrpriv.errors import AttrprivError, UsageError
+from attrpriv.errors import AttrprivError, UsageError, Way
 
 _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
 
@@ -27,6 +27,8 @@ _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
 @contextmanager
 def guarded(as_json: bool) -> Iterator[None]:
     """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
+    ways: tuple[Way, ...] = ()
+    refusals: dict[str, Any] = {}
     try:
         interrupt.work()
         yield
@@ -34,6 +36,7 @@ def guarded(as_json: bool) -> Iterator[None]:
         return
     except AttrprivError as error:
         kind, message, code = error.kind, str(error), error.exit_code
+        ways, refusals = error.ways, refusals_of(error)
     except (BrokenPipeError, typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
@@ -43,17 +46,24 @@ def guarded(as_json: bool) -> Iterator[None]:
         message = f"unexpected {type(error).__name__}. {BEFORE} Please report it with the command you used."
     interrupt.answer()
     if interrupt.pressed():  # a library may have made another error of it
-        kind, message, code = _STOPPED
+        (kind, message, code), ways, refusals = _STOPPED, (), {}
     try:
         if as_json:
-            print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code}})
+            print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code, **refusals}})
         sys.stdout.flush()
     except OSError:
         _give_up_stdout()
     from attrpriv.cli import render
 
-    render.complain(message)
+    render.complain(message, ways)
     raise typer.Exit(code)
+
+
+def refusals_of(error: AttrprivError | None) -> dict[str, Any]:
+    """Why mechanisms refused, as data: one cause for each query, and every mechanism's; nothing where none was asked."""
+    if error is None or not error.refusals:
+        return {}
+    return {"causes": [one.to_json() for one in error.causes], "refusals": [one.to_json() for one in error.refusals]}
 
 
 class _NotShownError(AttrprivError):

@@ -5,10 +5,11 @@ What must never change: a pipe gets every line whole, so that a program finds it
 
 from __future__ import annotations
 
-import re
 import sys
 import textwrap
 from typing import TYPE_CHECKING
+
+from attrpriv.formatting import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,17 +17,14 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from attrpriv.errors import Way
+
 _SET_IN = "  "
+_OPENING = "attrpriv:"
 # Of a bar; where there is less room, the numbers of rows go first.
 _SHORTEST = 8
 # Between two columns of a table.
 _GAP = 3
-# What opens a reason: the mechanisms that have it. (A secret's cases have bars between them too, and no such opening.)
-_OPENING = r"(?=(?:[a-z_]+(?:, [a-z_]+)*|for other assumptions): )"
-# What opens a second way, tried where the first one was refused.
-_WAY = r"(?=(?:One after the other|As a quotient of a sum and a count): )"
-
-
 # A pipe has no width of its own; in this one no sentence and no table wraps.
 _PIPE_WIDTH = 10_000
 
@@ -80,27 +78,39 @@ def _narrow(found: list[int], least: Sequence[int], room: int) -> None:
         found[k] -= max(0, min(sum(found) - room, found[k] - least[k]))
 
 
-def complaint(message: str, width: int, *, told: bool = False) -> str:
-    """An error for a terminal of this width; its reasons as a list, which is left out where they were told already.
+def complaint(message: str, width: int, ways: Sequence[Way] = (), *, told: bool = False) -> str:
+    """An error for a terminal of this width; reasons as a list, which is left out where they were told already.
 
-    >>> print(complaint("attrpriv: no mechanism fits. laplace: needs delta. | group_dp, optimal: need bounds for x.", 40))
+    >>> from attrpriv.errors import Way
+    >>> from attrpriv.problem.refusal import Cause, Refusal
+    >>> refusal = Refusal(Cause.PUBLIC_FACT, "need bounds for x.")
+    >>> way = Way("no mechanism fits.", (("group_dp, optimal", refusal),), "for other assumptions: laplace (counts).")
+    >>> print(complaint("", 40, [way]))
     attrpriv: no mechanism fits.
-      - laplace: needs delta.
       - group_dp, optimal: need bounds for
         x.
+      - for other assumptions: laplace
+        (counts).
     """
-    return "\n".join(_with_reasons(way, width, told) for way in re.split(f" {_WAY}", message))
+    if not ways:
+        return _filled(f"{_OPENING} {message}", width)
+    openings = (_OPENING, *("" for _ in ways[1:]))
+    return "\n".join(_with_reasons(opening, way, width, told) for opening, way in zip(openings, ways, strict=True))
 
 
-def _with_reasons(message: str, width: int, told: bool) -> str:
-    first, *others = re.split(rf" \| {_OPENING}", message)
-    parts = re.split(rf"(?<=\.) {_OPENING}", first, maxsplit=1)
-    if not others or len(parts) == 1:
-        return _filled(message, width)
+def _with_reasons(opening: str, way: Way, width: int, told: bool) -> str:
+    head, items = f"{opening} {_line(way.head)}".strip(), tuple(map(_line, way.items))
+    if not way.head or len(items) < 2:
+        return _filled(f"{opening} {_line(str(way))}".strip(), width)
     if told:
-        return _filled(f"{parts[0]} The reasons are above.", width)
-    listed = (_filled(reason, width, f"{_SET_IN}- ", f"{_SET_IN}  ") for reason in (parts[1], *others))
-    return "\n".join([_filled(parts[0], width), *listed])
+        return _filled(f"{head} The reasons are above.", width)
+    listed = (_filled(item, width, f"{_SET_IN}- ", f"{_SET_IN}  ") for item in items)
+    return "\n".join([_filled(head, width), *listed])
+
+
+def _line(text: str) -> str:
+    """Without what would break the line, or the terminal."""
+    return printable(" ".join(text.split()))
 
 
 def _filled(text: str, width: int, first: str = "", later: str = "") -> str:

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
     from attrpriv.demo import Demo
+    from attrpriv.errors import Way
     from attrpriv.methods.base.view_plan import ViewPlan
+    from attrpriv.problem.refusal import Refusal
     from attrpriv.session.release import Release
     from attrpriv.session.split import Ranked
 
@@ -48,11 +50,12 @@ _VIEW_FIRST = (
 )
 
 
-def complain(message: str, *, told: bool = False) -> None:
+def complain(message: str, ways: Sequence[Way] = (), *, told: bool = False) -> None:
     """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it."""
-    line = f"attrpriv: {printable(' '.join(message.split()))}"
+    said = printable(" ".join(message.split()))
+    line = f"attrpriv: {said}"
     if sys.stderr.isatty():
-        line = complaint(line, shutil.get_terminal_size().columns, told=told and sys.stdout.isatty())
+        line = complaint(said, shutil.get_terminal_size().columns, ways, told=told and sys.stdout.isatty())
     sys.stderr.write(line + "\n")
 
 
@@ -113,6 +116,7 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
         hang(shown, f"[yellow]{', '.join(names)}[/yellow] refused: {escape(reason)}")
     if ranking.elsewhere:
         hang(shown, f"[yellow]for other assumptions[/yellow]: {escape(ranking.others)}.")
+    _causes(shown, () if ranking.chosen is not None else ranking.error().causes)
     if ranking.chosen is not None:
         _notes(shown, (*([] if ranking.order is None else [ranking.order]), *ranking.chosen.remarks))
         if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
@@ -120,6 +124,12 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
             _notes(shown, (f"{_VIEW_BESIDE} {_VIEW_FIRST}" if first else _VIEW_BESIDE,))
         told = advice(ranking)
         warn(shown, (*ranking.chosen.warnings, *([] if told is None else [told])))
+
+
+def _causes(shown: Console, refusals: Sequence[Refusal]) -> None:
+    """Of each query that is refused, what stands in the way, and one way out."""
+    for refusal in refusals:
+        hang(shown, f"[red]refused[/red] {escape(refusal.line)}")
 
 
 def note(line: str | None) -> None:
@@ -240,6 +250,7 @@ def show_check(found: Check) -> None:
             shown.print(f"answer {escape(query.text)} by {plan.mechanism}, {kind}, expected error {rmse}")
     _notes(shown, tuple(note for note in found.notes if note not in found.warnings))
     warn(shown, found.warnings)
+    _causes(shown, () if found.refusal is None else found.refusal.causes)
     if found.refusal is None:
         shown.print(
             "[green]ok[/green] the policy is complete and consistent" + ("." if found.plan is None else ", and provable.")

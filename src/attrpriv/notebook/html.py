@@ -15,6 +15,7 @@ from attrpriv.formatting import number, printable, some
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
     from attrpriv.policy.models import Policy
+    from attrpriv.problem.refusal import Refusal
     from attrpriv.queries.query import Query
     from attrpriv.session.ledger_record import LedgerRecord
     from attrpriv.session.release import Release
@@ -81,6 +82,14 @@ def release_html(release: Release) -> str:
     rows = [*release.rows(), *release.guess_rows()]
     table = _table("lrrl", ("released", "value", f"95% interval for {release.interval_for}", "mechanism"), rows)
     return _page("Release", [table, _promise(release.plan), _lines(release.whereabouts)])
+
+
+def refusal_html(refusal: Refusal) -> str:
+    """Why a query is not answered, and one way out."""
+    facts = {"cause": refusal.cause.words, "what helps": refusal.way_out}
+    refused = f"{refusal.method}: {refusal.reason}" if refusal.method else refusal.reason
+    title = f"Refused: {refusal.query}" if refusal.query else "Refused"
+    return _page(title, [_table("ll", (), list(facts.items())), _lines([refused])])
 
 
 def ledger_html(record: LedgerRecord) -> str:

@@ -50,9 +50,14 @@ class Cause(StrEnum):
     """It is for assumptions of another kind; `needs` are the kinds."""
 
     @property
+    def words(self) -> str:
+        """The cause in a few words."""
+        return _SAID[self][0]
+
+    @property
     def way_out(self) -> str:
         """What to state or change, where nothing nearer is known."""
-        return _WAYS_OUT[self]
+        return _SAID[self][1]
 
     @property
     def rank(self) -> int:
@@ -60,22 +65,24 @@ class Cause(StrEnum):
         return list(Cause).index(self)
 
 
-_WAYS_OUT: Final = {
-    Cause.MISTAKE: "what the policy or the query says",
-    Cause.PROMISE: "a range that hides something",
-    Cause.PUBLIC_FACT: "a public fact",
-    Cause.BUDGET: "a larger epsilon or delta",
-    Cause.EARLIER: "the recorded answers",
-    Cause.SHAPE: "the mechanism by name",
-    Cause.SIZE: "fewer rows, columns or values",
-    Cause.NUMBERS: "numbers of the assumption",
-    Cause.PRECISION: "finer values or more rows",
-    Cause.PERSONS: "known_rows 0, and no individuals",
-    Cause.TOGETHER: "one query at a time",
-    Cause.SECRET: "another secret",
-    Cause.STATISTIC: "another statistic, or a view",
-    Cause.NOTHING_FOUND: "another mechanism",
-    Cause.ASSUMPTION: "another assumption",
+_BY_NAME: Final = "the mechanism by name"
+# In words, and what to state or change.
+_SAID: Final = {
+    Cause.MISTAKE: ("the policy or the query is not right", "what the policy or the query says"),
+    Cause.PROMISE: ("the promise hides nothing", "a range that hides something"),
+    Cause.PUBLIC_FACT: ("a public fact is missing", "a public fact"),
+    Cause.BUDGET: ("the budget does not suffice", "a larger epsilon or delta"),
+    Cause.EARLIER: ("earlier releases leave nothing for it", "the recorded answers"),
+    Cause.SHAPE: ("rows that may not be normal", _BY_NAME),
+    Cause.SIZE: ("too large, or too slow to be tried unasked", "fewer rows, columns or values"),
+    Cause.NUMBERS: ("the assumption does not say enough", "numbers of the assumption"),
+    Cause.PRECISION: ("too few rows, or values that are too coarse", "finer values or more rows"),
+    Cause.PERSONS: ("single persons, or known rows, are not covered", "known_rows 0, and no individuals"),
+    Cause.TOGETHER: ("not covered together with the others", "one query at a time"),
+    Cause.SECRET: ("the secret is not covered", "another secret"),
+    Cause.STATISTIC: ("the statistic is not covered", "another statistic, or a view"),
+    Cause.NOTHING_FOUND: ("no plan was found that can be proved", "another mechanism"),
+    Cause.ASSUMPTION: ("another assumption is needed", "another assumption"),
 }
 
 
@@ -84,7 +91,8 @@ class Refusal(Exception):
 
     `cause`: what stands in the way. `needs`: what would have to be stated or changed, any one of them, the best first; of
     `Cause.ASSUMPTION` the kinds of assumption. `query`: the text of the one to blame, where it is one. `method`: the mechanism
-    that refused, once that is known. `reason`: the sentence.
+    that refused, once that is known. `reason`: the sentence. `otherwise`: a way out that its end names, and that is left out of
+    it where that was `tried`.
 
     `usage` marks a problem that is wrong for the mechanism as stated (say delta 0) rather than out of its reach: when nothing
     else applies, such a reason is reported as bad usage. A mistake and a promise that hides nothing always are.
@@ -96,6 +104,8 @@ class Refusal(Exception):
     query: str | None
     method: str | None
     usage: bool
+    otherwise: str
+    stem: str
 
     def __init__(
         self,
@@ -106,11 +116,14 @@ class Refusal(Exception):
         query: str | None = None,
         method: str | None = None,
         usage: bool = False,
+        otherwise: str = "",
     ) -> None:
-        super().__init__(reason)
+        sentence = f"{reason.removesuffix('.')}, or {otherwise}." if otherwise else reason
+        super().__init__(sentence)
         usage = usage or cause in (Cause.MISTAKE, Cause.PROMISE)
         needs = (needs,) if isinstance(needs, str) else needs or (cause.way_out,)
-        self.__dict__.update(cause=cause, reason=reason, needs=needs, query=query, method=method, usage=usage)
+        self.__dict__.update(cause=cause, reason=sentence, needs=needs, query=query, method=method, usage=usage)
+        self.__dict__.update(stem=reason, otherwise=otherwise)
 
     def __setattr__(self, name: str, value: object) -> None:
         if name in Refusal.__annotations__:
@@ -119,21 +132,55 @@ class Refusal(Exception):
 
     def told(self, *, method: str | None = None, query: str | None = None) -> Refusal:
         """The same, of a mechanism and a query where it names none yet."""
-        query, method = self.query or query, self.method or method
-        return Refusal(self.cause, self.reason, needs=self.needs, query=query, method=method, usage=self.usage)
+        return self._with(method=self.method or method, query=self.query or query)
+
+    def tried(self) -> Refusal:
+        """The same, where what it names at its end was refused too."""
+        return self._with(otherwise="")
+
+    def _with(self, **changes: Any) -> Refusal:
+        return Refusal(self.cause, self.stem, **(self._keywords | changes))
+
+    @property
+    def _keywords(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("needs", "query", "method", "usage", "otherwise")}
+
+    @property
+    def way_out(self) -> str:
+        """What would have to be stated or changed, in words."""
+        if self.cause is Cause.ASSUMPTION:
+            return f"a {listed_kinds(self.needs)} assumption"
+        return f"{self.method} by name" if self.needs[0] == _BY_NAME and self.method else self.needs[0]
+
+    @property
+    def line(self) -> str:
+        """The query, the cause and the way out."""
+        query = f"{self.query}: " if self.query else ""
+        return f"{query}{self.cause.words}; what helps: {self.way_out}."
 
     def to_json(self) -> dict[str, Any]:
         """Its fields as data."""
-        found = {"query": self.query, "mechanism": self.method, "cause": self.cause.value, "needs": list(self.needs)}
-        return {**found, "refused": self.reason}
+        found = {"query": self.query, "mechanism": self.method, "refused": self.reason}
+        return {**found, "cause": self.cause.value, "needs": list(self.needs)}
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook.html import refusal_html
+
+        return refusal_html(self)
 
     def __reduce__(self) -> tuple[Callable[..., Refusal], tuple[Any, ...]]:
-        return _again, (self.cause, self.reason, self.needs, self.query, self.method, self.usage)
+        return _again, (self.cause, self.stem, self._keywords)
 
 
-def _again(cause: Cause, reason: str, needs: tuple[str, ...], query: str | None, method: str | None, usage: bool) -> Refusal:
+def _again(cause: Cause, reason: str, own: dict[str, Any]) -> Refusal:
     """A refusal from its fields, for pickle and copy, which know no keywords."""
-    return Refusal(cause, reason, needs=needs, query=query, method=method, usage=usage)
+    return Refusal(cause, reason, **own)
+
+
+def listed_kinds(kinds: Sequence[str]) -> str:
+    """Kinds of assumption, any one of which will do."""
+    *first, last = kinds
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def cause_of(error: Exception) -> Cause:
@@ -150,7 +197,7 @@ def other_assumption(kind: str) -> Refusal:
 
 def only_by_name(most: str) -> Refusal:
     """Of a program or a search of minutes, which `auto` does not start by itself."""
-    return Refusal(Cause.SIZE, f"auto tries it for up to {most}; ask for it by name.", needs="the mechanism by name")
+    return Refusal(Cause.SIZE, f"auto tries it for up to {most}; ask for it by name.", needs=_BY_NAME)
 
 
 def no_delta(what: str = "a Gaussian mechanism") -> Refusal:

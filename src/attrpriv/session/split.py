@@ -18,13 +18,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from attrpriv.errors import AttrprivError, QueryError, RefusedError, UsageError
+from attrpriv.errors import AttrprivError, QueryError, RefusedError, UsageError, Way
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.accuracy_first import plan_for_error
 from attrpriv.methods.choice.choose import known_mechanism, one_at_a_time, rank
 from attrpriv.methods.choice.choose import plan as plan_problem
-from attrpriv.methods.choice.coverage import AS_RATIO
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.methods.yardsticks.non_linear import is_ranged
 from attrpriv.policy import Policy
@@ -271,7 +270,7 @@ def _planned_part(step: Problem, plan: Callable[[Problem], Plan]) -> Plan:
         return plan(step)
     except (RefusedError, UsageError) as error:
         refusal = error
-    raise type(refusal)(f"{step.queries[0].text}, a part of what is asked: {refusal}")
+    raise refusal.after(f"{step.queries[0].text}, a part of what is asked:")
 
 
 def _statistics(problem: Problem) -> list[tuple[Query, ...]]:
@@ -285,6 +284,16 @@ def _statistics(problem: Problem) -> list[tuple[Query, ...]]:
 
 def _neither(direct: AttrprivError, quotient: AttrprivError) -> AttrprivError:
     """Why an average over a subset can be released in no way; what was said of the average itself is said once."""
-    told = [part for part in str(quotient).split(" | ") if part.rpartition(": ")[2] not in str(direct)]
-    said = str(direct).replace(AS_RATIO, "")  # it was tried
-    return type(direct)(f"{said} As a quotient of a sum and a count: {' | '.join(told)}")
+    ways = direct.ways or (Way(str(direct)),)
+    said = tuple(replace(way, reasons=tuple((names, one.tried()) for names, one in way.reasons)) for way in ways)
+    known = {one.reason for way in said for _, one in way.reasons}
+    others = {way.others for way in said}
+    told = [
+        replace(
+            way,
+            reasons=tuple((names, one) for names, one in way.reasons if one.tried().reason not in known),
+            others="" if way.others in others else way.others,
+        )
+        for way in quotient.after("As a quotient of a sum and a count:").ways
+    ]
+    return type(direct).told((*said, *told), (*direct.refusals, *quotient.refusals))

@@ -161,7 +161,7 @@ def test_plan_json_has_the_keys_of_the_design(here: Path) -> None:
     assert {row["mechanism"] for row in planned if row["chosen"]} == {"gaussian"}
     for row in rows:
         if "refused" in row:
-            assert set(row) == {"query", "mechanism", "refused"}
+            assert set(row) == {"query", "mechanism", "refused", "cause", "needs"}
             assert row["refused"]
 
 

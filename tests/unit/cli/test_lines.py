@@ -11,16 +11,24 @@ from rich.table import Table
 
 from attrpriv.cli import render
 from attrpriv.cli.lines import bar, complaint, fit, hang
+from attrpriv.errors import Way
+from attrpriv.problem.refusal import Cause, Refusal
 
-REFUSED = (
-    "attrpriv: no mechanism can prove the guarantee. subsample: a view hides mean(income), which of < 5 | >= 5 holds it; "
-    "protect a distribution over bins instead. | laplace, optimal: need bounds for weight; declare bounds: {weight: [low, "
-    "high]}. | for other assumptions: markov_quilt (parameter_network)."
+VIEW = Refusal(
+    Cause.SECRET,
+    "a view hides mean(income), which of < 5 | >= 5 holds it; protect a distribution over bins instead.",
 )
+BOUNDS = Refusal(Cause.PUBLIC_FACT, "need bounds for weight; declare bounds: {weight: [low, high]}.")
+WAY = Way(
+    "no mechanism can prove the guarantee.",
+    (("subsample", VIEW), ("laplace, optimal", BOUNDS)),
+    "for other assumptions: markov_quilt (parameter_network).",
+)
+REFUSED = f"attrpriv: {WAY}"
 
 
 def test_reasons_are_a_list_and_nothing_is_lost() -> None:
-    lines = complaint(REFUSED, 60).splitlines()
+    lines = complaint("", 60, [WAY]).splitlines()
     assert max(map(len, lines)) <= 60
     assert lines[0] == "attrpriv: no mechanism can prove the guarantee."
     starts = [line for line in lines if line.startswith("  - ")]
@@ -30,22 +38,33 @@ def test_reasons_are_a_list_and_nothing_is_lost() -> None:
 
 
 def test_a_second_way_begins_a_new_line() -> None:
-    both = (
-        f"{REFUSED} One after the other: avg(x), a part of what is asked: nothing fits. laplace: needs a. | optimal: needs b."
-    )
-    lines = complaint(both, 200).splitlines()
-    assert lines[: len(complaint(REFUSED, 200).splitlines())] == complaint(REFUSED, 200).splitlines()
+    reasons = (("laplace", Refusal(Cause.NUMBERS, "needs a.")), ("optimal", Refusal(Cause.NUMBERS, "needs b.")))
+    second = Way("As a quotient of a sum and a count: avg(x), a part of what is asked: nothing fits.", reasons)
+    lines = complaint("", 200, [WAY, second]).splitlines()
+    assert lines[: len(complaint("", 200, [WAY]).splitlines())] == complaint("", 200, [WAY]).splitlines()
     assert lines[-3:] == [
-        "One after the other: avg(x), a part of what is asked: nothing fits.",
+        "As a quotient of a sum and a count: avg(x), a part of what is asked: nothing fits.",
         "  - laplace: needs a.",
         "  - optimal: needs b.",
     ]
 
 
 def test_reasons_that_were_told_are_not_repeated() -> None:
-    assert complaint(REFUSED, 100, told=True) == "attrpriv: no mechanism can prove the guarantee. The reasons are above."
-    alone = "attrpriv: secret: which of < 5 | >= 5 holds it is no list. Got it."
-    assert complaint(alone, 200) == complaint(alone, 200, told=True) == alone
+    told = "attrpriv: no mechanism can prove the guarantee. The reasons are above."
+    assert complaint("", 100, [WAY], told=True) == told
+    alone = "secret: which of < 5 | >= 5 holds it is no list. Got it."
+    assert complaint(alone, 200) == complaint(alone, 200, told=True) == f"attrpriv: {alone}"
+    one = Way(reasons=(("laplace", BOUNDS),))
+    assert complaint("", 200, [one]) == complaint("", 200, [one], told=True) == f"attrpriv: laplace: {BOUNDS.reason}"
+
+
+def test_a_name_cannot_write_on_the_terminal() -> None:
+    way = Way(
+        "no mechanism can prove it.", (("a", Refusal(Cause.NUMBERS, "x\x1b[2J.")), ("b", Refusal(Cause.NUMBERS, "y\nz.")))
+    )
+    said = complaint("", 200, [way])
+    assert "\x1b" not in said
+    assert said.splitlines()[-1] == "  - b: y z."
 
 
 def printed(text: str, width: int, *, terminal: bool) -> list[str]:
@@ -65,7 +84,7 @@ def test_a_note_is_set_in_where_it_goes_on() -> None:
 
 
 def test_a_pipe_gets_the_whole_line(capsys: pytest.CaptureFixture[str]) -> None:
-    render.complain(REFUSED.removeprefix("attrpriv: "), told=True)
+    render.complain(str(WAY), [WAY], told=True)
     assert capsys.readouterr().err == REFUSED + "\n"
 
 

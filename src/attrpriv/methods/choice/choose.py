@@ -28,7 +28,7 @@ from attrpriv.methods.chain_quilt import plan as chain_quilt
 from attrpriv.methods.chain_quilt.proof import ChainEvidence
 from attrpriv.methods.choice.coverage import require_covered
 from attrpriv.methods.choice.fitted_counts import charged
-from attrpriv.methods.choice.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused
+from attrpriv.methods.choice.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused_by
 from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning, within_reach
 from attrpriv.methods.choice.weak import require_open, weak_lines
 from attrpriv.methods.count_noise import gaussian as gaussian_counts
@@ -75,7 +75,7 @@ def _on_averages(planner: Planner, *, subsets: bool = False) -> Planner:
             raise Refusal(
                 Cause.STATISTIC,
                 f"answers statistics over all rows only. Got {filtered[0].text}; {_answering(problem, filtered[0])}",
-                needs="the statistic over all rows",
+                needs="a counts assumption" if filtered[0].linear is None else "a gaussian assumption",
                 query=filtered[0].text,
             )
         return planner(problem)
@@ -195,7 +195,7 @@ def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ran
                 require_near(made, problem)
             plans.append(made)
         except Refusal as refusal:
-            reasons[name] = refusal
+            reasons[name] = refusal.told(method=name)
     found = Ranking(problem, (), reasons, by, wanted)
     found = replace(found, plans=best_first(plans, found))
     return replace(found, by_itself=_by_itself(problem)) if found.ends_in_a_view else found
@@ -307,7 +307,7 @@ def plan(problem: Problem, mechanism: str = "auto", by: Measure = "rmse") -> Pla
         return _planned(known_mechanism(mechanism), problem)
     except Refusal as caught:
         refusal = caught
-    raise refused(f"{mechanism}: {refusal.reason}", usage=refusal.usage)
+    raise refused_by(mechanism, refusal, problem.queries)
 
 
 def plan_view_of(problem: Problem) -> ViewPlan:
@@ -319,4 +319,4 @@ def plan_view_of(problem: Problem) -> ViewPlan:
         return made.model_copy(update={"notes": (*made.notes, *weak)})
     except Refusal as caught:
         refusal = caught
-    raise refused(f"view: {refusal.reason}", usage=refusal.usage)
+    raise refused_by("view", refusal)

@@ -24,7 +24,7 @@ from attrpriv.queries.query import Query
 
 ON_A_VIEW = "subsample"
 RANGED = frozenset({"group_dp", "markov_quilt"})
-AS_RATIO = ", or release it as a ratio of two sums: sum(...) and count(*) with the same filter"
+AS_RATIO = "release it as a ratio of two sums: sum(...) and count(*) with the same filter"
 LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 
@@ -134,13 +134,15 @@ def _require_size(name: str, problem: Problem, query: Query) -> None:
     if not _gaussian(problem):
         raise Refusal(
             Cause.PUBLIC_FACT,
-            f"{needed} and a gaussian assumption{AS_RATIO}.",
+            f"{needed} and a gaussian assumption.",
             needs=f"sizes of {query.where}, under a gaussian assumption",
             query=query.text,
+            otherwise=AS_RATIO,
         )
     raise Refusal(
         Cause.PUBLIC_FACT,
-        f'{needed}: declare sizes: {{"{query.where}": rows}}{AS_RATIO}.',
+        f'{needed}: declare sizes: {{"{query.where}": rows}}.',
         needs=f"sizes of {query.where}",
         query=query.text,
+        otherwise=AS_RATIO,
     )

@@ -7,18 +7,17 @@ A view (`subsample`) ends all releases with noise, so `auto` takes one only wher
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import RefusedError, UsageError, Way
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.best_guess import Weighing, weighing
 from attrpriv.methods.yardsticks.non_linear import is_ranged
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal, listed_kinds
 from attrpriv.queries.query import Query
 
 NEVER_CHOSEN = frozenset({"constant"})
@@ -140,13 +139,32 @@ class Ranking:
     def error(self) -> RefusedError | UsageError:
         """The error to raise when no mechanism is left."""
         if self.wanted is not None:
-            refusal = self.refused[self.wanted]
-            return refused(f"{self.wanted}: {refusal.reason}", usage=refusal.usage)
-        told = {reason: [name for name in names if name not in NEVER_CHOSEN] for reason, names in self.reasons.items()}
-        reasons = [f"{', '.join(names)}: {reason}" for reason, names in told.items() if names]
-        reasons += [f"for other assumptions: {self.others}."] if self.elsewhere else []
+            return refused_by(self.wanted, self.refused[self.wanted], self.problem.queries)
+        told = [[name for name in names if name not in NEVER_CHOSEN] for names in self.reasons.values()]
+        reasons = tuple((", ".join(names), self.refused[names[0]]) for names in told if names)
+        others = f"for other assumptions: {self.others}." if self.elsewhere else ""
         usage = any(refusal.usage for refusal in self.refused.values())
-        return refused(f"{self._start()} {' | '.join(reasons)}", usage=usage)
+        return (UsageError if usage else RefusedError).told((Way(self._start(), reasons, others),), self.refusals)
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """Why nothing is chosen, for each query that is to blame and each mechanism, the nearest to an answer first."""
+        if self.chosen is not None:
+            return ()
+        able = [name for name in self.refused if self.wanted in (None, name) and name not in NEVER_CHOSEN]
+        named = {self.refused[name].query for name in able} - {None}
+        return tuple(
+            self.refused[name].told(method=name, query=text)
+            for text in asked(self.problem.queries)
+            if not named or text in named  # beside a query that some mechanism refuses by name, the others are not to blame
+            for name in sorted(able, key=self._distance)
+            if self.refused[name].query in (None, text)
+        )
+
+    def _distance(self, name: str) -> tuple[bool, bool, bool, int]:
+        """How far a mechanism is from an answer. One that does without the assumption that is made is no way to use it."""
+        refusal, without = self.refused[name], name in WITHOUT_ASSUMPTION and bool(self.problem.theta)
+        return not refusal.usage, refusal.cause is Cause.ASSUMPTION, without, refusal.cause.rank
 
     def _start(self) -> str:
         without = [plan.mechanism for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
@@ -168,7 +186,7 @@ class Ranking:
             how = self.weighing(query)
             row |= {} if how is None else {"best_guess": how.to_json()}
         for name, refusal in self.refused.items():
-            rows += [{"query": q.text, "mechanism": name, "refused": refusal.reason} for q in self.problem.queries]
+            rows += [refusal.to_json() | {"query": q.text, "mechanism": name} for q in self.problem.queries]
         return rows
 
 
@@ -181,9 +199,16 @@ def best_first(plans: Sequence[Plan], ranking: Ranking) -> tuple[Plan, ...]:
     return tuple(plans[place] for _, place in sorted(ranked))
 
 
-def refused(text: str, *, usage: bool) -> RefusedError | UsageError:
-    """An error that says whether the policy is wrong or nothing can be proved."""
-    return UsageError(text) if usage else RefusedError(text)
+def refused_by(name: str, refusal: Refusal, queries: Sequence[Query] = ()) -> RefusedError | UsageError:
+    """An error that says whether the policy is wrong or this mechanism can prove nothing."""
+    blamed = (text for text in asked(queries) if refusal.query in (None, text))
+    refusals = tuple(refusal.told(method=name, query=text) for text in blamed) or (refusal.told(method=name),)
+    return (UsageError if refusal.usage else RefusedError).told((Way(reasons=((name, refusal),)),), refusals)
+
+
+def asked(queries: Sequence[Query]) -> tuple[str, ...]:
+    """The queries that something can be said against: the number of rows is public, unless it is all that is asked."""
+    return tuple(query.text for query in queries if not query.whole_table) or tuple(query.text for query in queries)
 
 
 def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
@@ -195,5 +220,4 @@ def _together(named: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 def _elsewhere(refusal: Refusal) -> str | None:
     """The kind of assumption that a mechanism needs, where that is all it lacks."""
-    needed = re.match(r"needs an? ([\w, ]+?) assumption\b", refusal.reason)
-    return None if needed is None or refusal.usage else re.sub(r"(,| or) an? ", r"\1 ", needed.group(1))
+    return listed_kinds(refusal.needs) if refusal.cause is Cause.ASSUMPTION else None
