@@ -67,7 +67,12 @@ def test_nothing_is_proved_silently(folder: Path, secret: str, between: list[flo
     assert any(told in one["verdict"] for one in document["shape"]["findings"])
     entries = {entry["mechanism"]: entry for entry in Said("plan", "adult.yaml", "--json").json}
     for name in EXACT:
-        assert entries[name]["refused"].startswith("rests on normal rows, which the public records do not show: ")
+        told = entries[name]["refused"]
+        by_name = Said("plan", "adult.yaml", "--mechanism", name)
+        if by_name.code == 0:
+            assert told.startswith("rests on normal rows, which the public records do not show: ")
+        else:  # nobody is sent to a second refusal: education_num has too few values for a box this wide
+            assert told == by_name.complaint.strip().removeprefix(f"{name}: ")
     for name, entry in entries.items():
         silent = name in ("group_dp", "subsample", "constant") or "refused" in entry
         assert silent or any(note.startswith("shape: epsilon 1 rests on normal rows") for note in entry["notes"]), name

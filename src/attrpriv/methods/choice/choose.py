@@ -29,7 +29,7 @@ from attrpriv.methods.chain_quilt.proof import ChainEvidence
 from attrpriv.methods.choice.coverage import require_covered
 from attrpriv.methods.choice.fitted_counts import charged
 from attrpriv.methods.choice.ranking import NEVER_CHOSEN, WITHOUT_ASSUMPTION, Ranking, best_first, refused_by
-from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning, within_reach
+from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning
 from attrpriv.methods.choice.weak import require_open, weak_lines
 from attrpriv.methods.count_noise import gaussian as gaussian_counts
 from attrpriv.methods.count_noise import laplace, wasserstein
@@ -239,7 +239,7 @@ def _require_unasked(name: str, problem: Problem) -> None:
     try:
         require_normal_rows(name, problem)
     except Refusal:
-        if not within_reach(name, problem):
+        if not (name == "transport" and gaussian_transport.takes_long(problem)):
             _planned(name, problem)  # a reason that holds by name too comes first: nobody is sent to a second refusal
         raise
     if name == "optimal" and is_parameter_count(problem) and parameter_plans.takes_long(problem):

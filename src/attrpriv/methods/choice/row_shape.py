@@ -30,7 +30,6 @@ from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
-from attrpriv.queries.intervals import NON_LINEAR
 
 _ON_EXACT_LAWS = frozenset({"transport", "calibrated_weights"})
 _WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp", "constant"})
@@ -61,21 +60,6 @@ def require_normal_rows(name: str, problem: Problem) -> None:
             f"rests on normal rows, which the public records do not show: {shortened(told)}. auto does not take it; ask for it "
             "by name to do so all the same.",
         )
-
-
-def within_reach(name: str, problem: Problem) -> bool:
-    """Whether the assumption is of a kind for this mechanism, describes all that is asked, and there is no more to it.
-
-    Where it is not, planning tells what is lacking, or finds that nothing is.
-    """
-    if not problem.delta or any(isinstance(secret.secret, tuple) for secret in problem.secrets):
-        return False
-    kinds = Gaussian if name == "calibrated_weights" else Gaussian | Groups
-    asked = [query for query in problem.queries if not query.whole_table]
-    averages = all(query.columns and query.group_by is None and query.kind not in NON_LINEAR for query in asked)
-    return averages and all(
-        isinstance(member, kinds) and all(column in member.columns for column in problem.columns) for member in problem.theta
-    )
 
 
 def require_near(plan: Plan, problem: Problem) -> None:
