@@ -11,8 +11,9 @@ import numpy as np
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
 from bench.utility_suite.agreement import disagreements
 from bench.utility_suite.problems import Entry

@@ -16,7 +16,8 @@ from attrpriv.errors import AttrprivError, CertificateError
 from attrpriv.methods.base import binding as plan_check
 from attrpriv.methods.base.binding import FREE, binding_of
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS, plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.secret import Secret
 from tests.conformance.test_mechanisms import PROBLEMS, planned, problem
 

@@ -25,7 +25,8 @@ from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret

@@ -16,7 +16,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.hierarchy.proof import HierarchyEvidence
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS, plan, rank
+from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
 from tests.property.problems import problems
 

@@ -22,7 +22,7 @@ from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport.proof import TransportEvidence
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret

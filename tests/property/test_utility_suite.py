@@ -20,9 +20,9 @@ from scipy.stats import binom, norm
 
 from attrpriv import __version__
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
+from attrpriv.methods.table import MECHANISMS
 from bench.utility_suite import agreement, reporting
 from bench.utility_suite.measuring import Measured, Row, every_plan, paper_plan
 from bench.utility_suite.problems import Entry, suite

@@ -21,7 +21,7 @@ from attrpriv.assumptions.fit import Fit, fit_moments
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import worst
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 
 Matrix = NDArray[np.float64]
 FALSE_ALARM = 1e-7

@@ -12,13 +12,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Literal
 
-from attrpriv.problem.shapes import CHAIN, LATTICE
-
 ROOM = "attrpriv.methods"
 # What a form answers: averages and sums (also over subsets of public size), counts and what is made of them, statistics that
 # are no averages, or whatever is asked.
 Statistics = Literal["averages", "subsets", "counts", "non_linear", "any"]
-TALLIED = frozenset({LATTICE, CHAIN})
 
 
 def load(home: str) -> Any:
@@ -52,7 +49,7 @@ class Method:
     proofs: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """Kinds of evidence that it makes, each with the module that is its home."""
     asks: tuple[str, ...] = ()
-    """The kinds of assumption that it needs, one of them; none: it needs no assumption."""
+    """The kinds of assumption to name where another one is made; none: it needs no assumption."""
     follows: tuple[str, ...] = ()
     """The kinds of evidence that it may follow, and that leave room for more of it; none: it stands alone."""
     reads_secret: bool = False
@@ -63,13 +60,22 @@ class Method:
     """Whether it hides each entry of a column, not only properties of columns."""
     on_exact_laws: bool = False
     """Whether it credits the rows' own variation, so that `auto` keeps off it where public rows are not normal."""
+    errs_by_table: bool = False
+    """Whether its error depends on the table, and is known for tables as the assumption describes them."""
+    instead_of: tuple[str, ...] = ()
+    """Methods that `auto` does not take where this one is planned: it never errs more, and leaves more room."""
     chosen: bool = True
     """Whether `auto` may choose it; a yardstick is for comparison."""
 
     @property
     def without_assumption(self) -> bool:
         """Whether its promise rests on no assumption."""
-        return self.chosen and not self.asks
+        return not self.asks
+
+    @property
+    def views(self) -> bool:
+        """Whether it answers whatever is asked, from a view."""
+        return "any" in self.covers
 
     def shapes(self) -> tuple[str, ...]:
         """All shapes that a form takes, in order; empty: every one."""

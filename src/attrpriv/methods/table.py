@@ -49,6 +49,7 @@ METHODS: tuple[Method, ...] = (
         asks=("parameter_network",),
         follows=("quilts",),
         covers=frozenset({"non_linear"}),
+        instead_of=("group_dp",),
     ),
     Method(
         "laplace",
@@ -63,7 +64,7 @@ METHODS: tuple[Method, ...] = (
             "count_cases": ".count_noise.sets_proof",
             "parameter_noise": ".parameter_counts.proof",
         },
-        asks=("counts", "parameter_network"),
+        asks=("counts",),
         follows=("count_sequence",),
     ),
     Method(
@@ -82,7 +83,7 @@ METHODS: tuple[Method, ...] = (
             "groups_vector": ".groups.proof",
             "hierarchy": ".hierarchy.proof",
         },
-        asks=("gaussian", "groups", "hierarchy", "counts", "parameter_network"),
+        asks=("gaussian",),
         follows=("gaussian",),
         needs_delta=True,
         covers=frozenset({"combinations", "subsets"}),
@@ -100,8 +101,8 @@ METHODS: tuple[Method, ...] = (
         "transport",
         (
             Form((LATTICE,), ".count_transport.plan:plan", alone=True),
-            Form((POPULATION,), ".hierarchy.transport:plan", "averages"),
-            Form((UNEQUAL,), ".group_transport.plan:plan", "averages"),
+            Form((POPULATION,), ".hierarchy.transport:plan", "averages", alone=True),
+            Form((UNEQUAL,), ".group_transport.plan:plan", "averages", alone=True),
             Form((SHIFT,), ".transport.choose:plan", "subsets", too_slow=".transport.choose:too_slow"),
         ),
         page="transport.md",
@@ -114,11 +115,12 @@ METHODS: tuple[Method, ...] = (
             "count_transport": ".count_transport.proof",
             "count_hybrid": ".count_transport.proof",
         },
-        asks=("gaussian", "groups", "hierarchy", "counts"),
+        asks=("gaussian", "groups", "hierarchy"),
         follows=("transport_sequence",),
         reads_secret=True,
         covers=frozenset({"subsets"}),
         on_exact_laws=True,
+        errs_by_table=True,
     ),
     Method(
         "calibrated_weights",
@@ -129,6 +131,7 @@ METHODS: tuple[Method, ...] = (
         reads_secret=True,
         needs_delta=True,
         on_exact_laws=True,
+        errs_by_table=True,
     ),
     Method(
         "chain_quilt",
@@ -147,7 +150,7 @@ METHODS: tuple[Method, ...] = (
         ),
         page="wasserstein.md",
         proofs={"wasserstein": ".count_noise.proof", "parameter_wasserstein": ".parameter_counts.proof"},
-        asks=("counts", "parameter_network"),
+        asks=("counts",),
     ),
     Method(
         "optimal",
@@ -157,7 +160,7 @@ METHODS: tuple[Method, ...] = (
         ),
         page="optimal.md",
         proofs={"kernel": ".optimal.proof", "coupling": ".optimal.proof", "parameter_kernel": ".parameter_counts.proof"},
-        asks=("counts", "parameter_network"),
+        asks=("counts",),
         reads_secret=True,
     ),
     Method(
@@ -170,8 +173,12 @@ METHODS: tuple[Method, ...] = (
         page="yardsticks.md",
         proofs={"constant": ".base.sensitivity"},
         chosen=False,
+        errs_by_table=True,
     ),
 )
+
+MECHANISMS: tuple[str, ...] = tuple(method.name for method in METHODS)
+"""The names of ours."""
 
 _REGISTERED: dict[str, Method] = {}
 

@@ -21,7 +21,7 @@ from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.hidden import nothing_hidden
 from attrpriv.problem.public_groups import Categories
 from attrpriv.problem.secret import Secret
-from attrpriv.problem.shapes import MIXED, NOTHING
+from attrpriv.problem.shapes import MIXED, NOTHING, TALLIED
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
@@ -153,6 +153,19 @@ class Problem(FrozenModel):
         """What the assumption makes of a statistic (`problem.shapes`)."""
         shapes = {member.shape for member in self.theta}
         return NOTHING if not shapes else shapes.pop() if len(shapes) == 1 else MIXED
+
+    @property
+    def tallied(self) -> bool:
+        """Whether it is about counts: by its assumption, or because it asks for a count with a filter."""
+        if self.theta:
+            return self.shape in TALLIED
+        asked = [query for query in self.queries if not query.whole_table]
+        return bool(asked) and all(query.kind == "count" and query.group_by is None for query in asked)
+
+    @property
+    def non_linear(self) -> bool:
+        """Whether a statistic is asked for that is no average, sum or count."""
+        return any(query.kind in NON_LINEAR for query in self.queries)
 
     def assumed(self, kind: type[A]) -> tuple[A, ...]:
         """The members of the assumption, where all of them are of this class; else none."""

@@ -18,3 +18,5 @@ from __future__ import annotations
 
 SHIFT, POPULATION, UNEQUAL, LATTICE, QUILT, CHAIN = "shift", "population", "unequal", "lattice", "quilt", "chain"
 NOTHING, MIXED = "nothing", "mixed"
+# Under these a statistic is counted, in whole numbers.
+TALLIED = frozenset({LATTICE, CHAIN})

@@ -18,6 +18,7 @@ from attrpriv.methods.base.accuracy import Reach
 from attrpriv.methods.base.parts import Values
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.best_guess import BestGuess
+from attrpriv.methods.table import methods
 from attrpriv.notebook.frames import FrameKind, release_frame
 from attrpriv.queries.derived import Derived, Question, parts_of
 from attrpriv.queries.query import Query
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from attrpriv.session.derived import Computed
 
 SCHEMA_VERSION = 1
-# Mechanisms whose error depends on the table, and is known for those that the assumption describes.
-_BY_ASSUMPTION = frozenset({"transport", "calibrated_weights", "constant"})
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Release:
         """What the intervals are for."""
         if self.plan.view is not None:
             return "the whole table at that composition"
-        if any(plan.mechanism in _BY_ASSUMPTION for plan in self.plans):
+        if any(methods()[plan.mechanism].errs_by_table for plan in self.plans):
             return "a table as assumed"
         return "the table's value, clipped" if any(plan.clips for plan in self.plans) else "the table's own value"
 

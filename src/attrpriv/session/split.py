@@ -25,7 +25,6 @@ from attrpriv.methods.choice.accuracy_first import plan_for_error
 from attrpriv.methods.choice.choose import known_mechanism, one_at_a_time, rank
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.ranking import Ranking
-from attrpriv.methods.yardsticks.non_linear import is_ranged
 from attrpriv.policy import Policy
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import Derived, Question, as_ratio, computed, parse_questions, parts_of
@@ -206,7 +205,7 @@ def _has_parts(questions: Sequence[Question], problem: Problem) -> bool:
     Averages under laws of whole rows are planned together or not at all: nothing has to be tried.
     """
     parts = any(isinstance(one, Derived) and len(one.parts) > 1 for one in questions)
-    return len(_statistics(problem)) > 1 and (parts or is_ranged(problem) or one_at_a_time(problem))
+    return len(_statistics(problem)) > 1 and (parts or problem.non_linear or one_at_a_time(problem))
 
 
 def _split(problem: Problem, plan: Callable[[Problem], Plan], *, chosen: bool = True) -> list[tuple[Problem, Plan]]:

@@ -21,9 +21,9 @@ from attrpriv.cases.subset import Rows, grouped
 from attrpriv.errors import AttrprivError, CertificateError, QueryError, RefusedError, UsageError
 from attrpriv.frozen import FrozenModel
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret

@@ -9,8 +9,9 @@ from collections.abc import Callable
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.methods.base.accuracy import Measure
-from attrpriv.methods.choice.choose import MECHANISMS
+from attrpriv.methods.choice.dispatch import planned_by
 from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.table import methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal
 from attrpriv.queries.query import Query
@@ -63,7 +64,7 @@ def _largest_share(enough: Callable[[float], bool]) -> float | None:
 
 def _error(mechanism: str, problem: Problem, query: Query, by: Measure) -> float:
     try:
-        error = MECHANISMS[mechanism](problem).error_of(query).by(by)
+        error = planned_by(methods()[mechanism], problem).error_of(query).by(by)
     except Refusal:
         return float("inf")
     return float("inf") if error is None else error

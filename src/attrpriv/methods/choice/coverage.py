@@ -14,34 +14,32 @@ What must never change: what is not in this table is refused, whatever a mechani
 
 from __future__ import annotations
 
-from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import QueryError
+from attrpriv.methods.method import Method
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
 from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.shapes import NOTHING, SHIFT
 from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
 
-ON_A_VIEW = "subsample"
-RANGED = frozenset({"group_dp", "markov_quilt"})
 AS_RATIO = "release it as a ratio of two sums: sum(...) and count(*) with the same filter"
-LINEAR = frozenset({"gaussian", "gaussian_approximation"})
 
 
-def require_covered(name: str, problem: Problem) -> None:
+def require_covered(method: Method, problem: Problem) -> None:
     """A refusal unless every query is of a kind that this mechanism knows."""
     require_one_meaning(problem)
     for query in problem.queries:
-        if name == ON_A_VIEW:
+        if method.views:
             _require_groups(problem, query)
         elif query.kind == "avg" and query.where is not None and query.group_by is None and query.linear is not None:
-            _require_size(name, problem, query)
-        elif query.linear is not None and not query.plain and _over_subsets(name, problem, query):
+            _require_size(method, problem, query)
+        elif query.linear is not None and not query.plain and _over_subsets(method, problem, query):
             continue  # sizes are asked for there
-        elif query.kind in NON_LINEAR and name in RANGED:
+        elif query.kind in NON_LINEAR and "non_linear" in method.covers:
             _require_all_rows(query)
         elif not query.simple:
-            _require_linear(name, problem, query)
+            _require_linear(method, problem, query)
 
 
 def require_one_meaning(problem: Problem) -> None:
@@ -71,18 +69,19 @@ def _require_groups(problem: Problem, query: Query) -> None:
         raise Refusal(Cause.PUBLIC_FACT, reason, needs=f"categories of {query.group_by}", query=query.text, usage=True)
 
 
-def _over_subsets(name: str, problem: Problem, query: Query) -> bool:
-    return query.simple if name == "transport" else name == "gaussian" and (query.simple or _gaussian(problem))
+def _over_subsets(method: Method, problem: Problem, query: Query) -> bool:
+    combined = "combinations" in method.covers and _gaussian(problem)
+    return "subsets" in method.covers and (query.simple or combined)
 
 
 def _gaussian(problem: Problem) -> bool:
     """Whether nothing but a gaussian assumption is made, or none: no other says anything of combinations of columns."""
-    return all(isinstance(member, Gaussian) for member in problem.theta)
+    return problem.shape in (SHIFT, NOTHING)
 
 
-def _require_linear(name: str, problem: Problem, query: Query) -> None:
+def _require_linear(method: Method, problem: Problem, query: Query) -> None:
     if query.linear is not None:
-        if name in LINEAR and query.plain and _gaussian(problem):
+        if "combinations" in method.covers and query.plain and _gaussian(problem):
             return
         by = "gaussian, or a view," if problem.theta and _gaussian(problem) else "a gaussian assumption, or a view,"
         raise Refusal(
@@ -119,10 +118,10 @@ def _require_all_rows(query: Query) -> None:
         )
 
 
-def _require_size(name: str, problem: Problem, query: Query) -> None:
+def _require_size(method: Method, problem: Problem, query: Query) -> None:
     """An average over some rows is a ratio of two sums, one of which is a count that may tell the secret."""
     if query.where in problem.sizes:
-        if _over_subsets(name, problem, query):
+        if _over_subsets(method, problem, query):
             return
         raise Refusal(
             Cause.STATISTIC,

@@ -11,29 +11,28 @@ What must never change: a plan that rests on the fitted probabilities carries th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.dispatch import planned_by
+from attrpriv.methods.method import Method
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 
-# What rests on no assumption; noise for the whole range does where counts came before it.
-_FREE = frozenset({"subsample", "constant"})
 
-
-def charged(name: str, problem: Problem, planner: Callable[[Problem], Plan]) -> Plan:
+def charged(method: Method, problem: Problem) -> Plan:
     """The plan, which pays for the fit where there is one."""
-    fitted = any(isinstance(member, Counts) and member.fitted is not None for member in problem.theta)
-    if not fitted or name in _FREE or (name == "group_dp" and problem.earlier is None):
-        return planner(problem)
+    fitted = any(member.fitted is not None for member in problem.assumed(Counts))
+    # What rests on no assumption is free; noise for the whole range does where counts came before it.
+    free = method.without_assumption and (problem.earlier is None or not method.follows)
+    if not fitted or free:
+        return planned_by(method, problem)
     reason = fit_refusal(problem.theta, problem.delta)
     if reason is not None and not problem.accept_fit_risk:
         raise Refusal(Cause.BUDGET, reason, needs=("a fit with that confidence", "accept_fit_risk"), usage=True)
     charge = fit_charge(problem.theta, problem.delta)
-    return _with_charge(planner(problem.model_copy(update={"delta": charge.calibration})), charge)
+    return _with_charge(planned_by(method, problem.model_copy(update={"delta": charge.calibration})), charge)
 
 
 def _with_charge(made: Plan, charge: FitCharge) -> Plan:

@@ -15,13 +15,11 @@ from attrpriv.errors import RefusedError, UsageError, Way
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.best_guess import Weighing, weighing
-from attrpriv.methods.yardsticks.non_linear import is_ranged
+from attrpriv.methods.table import methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, listed_kinds
 from attrpriv.queries.query import Query
 
-NEVER_CHOSEN = frozenset({"constant"})
-WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp"})
 # Errors that differ by a smaller share are equal.
 EQUAL = 1e-9
 
@@ -54,18 +52,18 @@ class Ranking:
 
         A view, which answers for a public composition, only where no assumption covers the table itself.
         """
-        public = [plan for plan in self.plans if plan.mechanism in NEVER_CHOSEN and self.problem.public]
+        public = [plan for plan in self.plans if not methods()[plan.mechanism].chosen and self.problem.public]
         if public:  # the number of rows alone: what tells nothing else spends nothing
             return tuple(public)
-        able = [plan for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
+        able = [plan for plan in self.plans if methods()[plan.mechanism].chosen]
         if self._mistaken(able) or self.by_itself is not None:
             return ()
-        if any(plan.mechanism not in WITHOUT_ASSUMPTION for plan in able):
+        if any(not methods()[plan.mechanism].without_assumption for plan in able):
             able = [plan for plan in able if plan.view is None]
-        if is_ranged(self.problem) or any(plan.mechanism == "markov_quilt" for plan in able):
-            # noise for the whole range is never less than that of quilts, and what follows it may not use the network
-            able = [plan for plan in able if plan.mechanism != "group_dp"] or able
-        return tuple(able)
+        needless = {name for plan in able for name in methods()[plan.mechanism].instead_of}
+        if self.problem.non_linear:  # noise for the whole range of such a statistic is the last resort
+            needless |= {name for name, method in methods().items() if method.without_assumption and not method.views}
+        return tuple([plan for plan in able if plan.mechanism not in needless] or able)
 
     @property
     def ends_in_a_view(self) -> bool:
@@ -82,7 +80,7 @@ class Ranking:
 
     def _mistaken(self, able: Sequence[Plan]) -> bool:
         """An assumption that was meant to be used and is stated wrongly must not end in a view, which spends the ledger."""
-        without = all(plan.mechanism in WITHOUT_ASSUMPTION for plan in able)
+        without = all(methods()[plan.mechanism].without_assumption for plan in able)
         return bool(self.problem.theta) and without and any(refusal.usage for refusal in self.refused.values())
 
     @property
@@ -92,7 +90,7 @@ class Ranking:
         if chosen is None or math.isinf(self.score(chosen)):  # what is not known before a row is read may well be less
             return None
         better = [plan for plan in self.plans if self.score(plan) < self.score(chosen)]
-        return next((plan for plan in better if plan.mechanism in NEVER_CHOSEN), None)
+        return next((plan for plan in better if not methods()[plan.mechanism].chosen), None)
 
     @property
     def constant_wins(self) -> bool:
@@ -140,7 +138,7 @@ class Ranking:
         """The error to raise when no mechanism is left."""
         if self.wanted is not None:
             return refused_by(self.wanted, self.refused[self.wanted], self.problem.queries)
-        told = [[name for name in names if name not in NEVER_CHOSEN] for names in self.reasons.values()]
+        told = [[name for name in names if methods()[name].chosen] for names in self.reasons.values()]
         reasons = tuple((", ".join(names), self.refused[names[0]]) for names in told if names)
         others = f"for other assumptions: {self.others}." if self.elsewhere else ""
         usage = any(refusal.usage for refusal in self.refused.values())
@@ -151,7 +149,7 @@ class Ranking:
         """Why nothing is chosen, for each query that is to blame and each mechanism, the nearest to an answer first."""
         if self.chosen is not None:
             return ()
-        able = [name for name in self.refused if self.wanted in (None, name) and name not in NEVER_CHOSEN]
+        able = [name for name in self.refused if self.wanted in (None, name) and methods()[name].chosen]
         named = {self.refused[name].query for name in able} - {None}
         return tuple(
             self.refused[name].told(method=name, query=text)
@@ -163,11 +161,11 @@ class Ranking:
 
     def _distance(self, name: str) -> tuple[bool, bool, bool, int]:
         """How far a mechanism is from an answer. One that does without the assumption that is made is no way to use it."""
-        refusal, without = self.refused[name], name in WITHOUT_ASSUMPTION and bool(self.problem.theta)
+        refusal, without = self.refused[name], methods()[name].without_assumption and bool(self.problem.theta)
         return not refusal.usage, refusal.cause is Cause.ASSUMPTION, without, refusal.cause.rank
 
     def _start(self) -> str:
-        without = [plan.mechanism for plan in self.plans if plan.mechanism not in NEVER_CHOSEN]
+        without = [plan.mechanism for plan in self.plans if methods()[plan.mechanism].chosen]
         named = " or ".join(without)
         if self.by_itself is not None:
             covered = f"{self.by_itself.queries[0].text} by itself and with all of the budget ({self.by_itself.mechanism})"

@@ -26,13 +26,13 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.shape import ShapeFinding, faults, possible, shortened
 from attrpriv.methods.base.column_plan import own_scale
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.method import Method
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
+from attrpriv.problem.shapes import UNEQUAL
 
-_ON_EXACT_LAWS = frozenset({"transport", "calibrated_weights"})
-_WITHOUT_ASSUMPTION = frozenset({"subsample", "group_dp", "constant"})
 # What departures within the limits may add to epsilon, as a share of it.
 _SHARE, _SHARE_OF_WEIGHTS = 0.25, 0.5
 _THIRD_ORDER = 0.1
@@ -49,9 +49,9 @@ def row_faults(problem: Problem) -> tuple[str, ...]:
     return tuple(dict.fromkeys(line for shape in shapes for line in faults(shape, problem.read_columns, hidden)))
 
 
-def require_normal_rows(name: str, problem: Problem) -> None:
+def require_normal_rows(method: Method, problem: Problem) -> None:
     """A refusal to `auto`: nobody asked for a method that rests on rows being normal, and they are not."""
-    if not (name in _ON_EXACT_LAWS or (name == "gaussian" and _equalises_only(problem))):
+    if not (method.on_exact_laws or (method.name == "gaussian" and _equalises_only(problem))):
         return
     told = row_faults(problem)
     if told:
@@ -62,9 +62,9 @@ def require_normal_rows(name: str, problem: Problem) -> None:
         )
 
 
-def require_near(plan: Plan, problem: Problem) -> None:
+def require_near(method: Method, plan: Plan, problem: Problem) -> None:
     """The same refusal to `auto`, where the rows pass for normal and the range is too wide for that in so many rows."""
-    told = far_faults(plan, problem) if plan.mechanism in _ON_EXACT_LAWS else ()
+    told = far_faults(plan, problem) if method.on_exact_laws else ()
     if told:
         raise Refusal(
             Cause.SHAPE,
@@ -154,13 +154,12 @@ def _least_eigenvalue(member: Gaussian, columns: list[str], on: str) -> float:
 
 def _equalises_only(problem: Problem) -> bool:
     """Several averages with groups have no other form."""
-    groups = bool(problem.theta) and all(isinstance(member, Groups) for member in problem.theta)
-    return groups and len(problem.columns) > 1
+    return problem.shape == UNEQUAL and len(problem.columns) > 1
 
 
-def with_warning(plan: Plan, problem: Problem) -> Plan:
+def with_warning(method: Method, plan: Plan, problem: Problem) -> Plan:
     """The plan, which says what its promise rests on where the records do not bear it out."""
-    if plan.mechanism in _WITHOUT_ASSUMPTION or plan.view is not None:
+    if method.without_assumption:
         return plan
     told = row_faults(problem) or far_faults(plan, problem)
     if not told:

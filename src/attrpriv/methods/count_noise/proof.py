@@ -23,7 +23,7 @@ from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.numerics.calibration.direct import direct_delta
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
-from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.divergences.lattice import lattice_delta_upper
 from attrpriv.numerics.laws.lattice import discrete_gaussian
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws

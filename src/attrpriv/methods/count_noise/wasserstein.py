@@ -20,7 +20,7 @@ from attrpriv.methods.count_noise.plan import checks, count_plan, row_scale
 from attrpriv.methods.count_noise.proof import CountCheck, WassersteinEvidence, shifted_delta
 from attrpriv.numerics.calibration.direct import least_scale
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem

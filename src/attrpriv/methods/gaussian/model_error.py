@@ -12,7 +12,7 @@ from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.budget import Budget
 from attrpriv.methods.gaussian.proof import GaussianEvidence
-from attrpriv.numerics.divergences.hockey_stick import gaussian_epsilon
+from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.search import least_epsilon
 from attrpriv.problem.problem import Problem
 

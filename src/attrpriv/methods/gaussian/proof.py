@@ -15,7 +15,7 @@ from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
 from attrpriv.methods.base.charges import Charged
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.moving_sets import moving_upper
 from attrpriv.numerics.laws.intervals import parse_cases
 from attrpriv.numerics.laws.law_box import Cell, MovingCases

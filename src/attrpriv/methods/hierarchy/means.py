@@ -29,7 +29,7 @@ from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.gaussian.proof import GaussianCheck, GaussianEvidence
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_epsilon
+from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

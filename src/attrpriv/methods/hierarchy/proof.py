@@ -25,7 +25,7 @@ from pydantic import Field
 from attrpriv.frozen import Finite, FrozenModel, Positive
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Clamp
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_UP
 
 # Covers the rounding of a slope, in units of itself, and of the sum of squares below.

@@ -34,7 +34,7 @@ from attrpriv.methods.markov_quilt.model_error import quilt_model_error
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
-from attrpriv.methods.yardsticks.non_linear import is_ranged, ranged
+from attrpriv.methods.yardsticks.non_linear import ranged
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.networks.separation import ancestral
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN, SOLVED_UP
@@ -61,7 +61,7 @@ def plan(problem: Problem) -> Plan:
             "the number of rows is public; ask for a count with a filter, a histogram, a sum or an average.",
             needs="a count with a filter, a histogram, a sum or an average",
         )
-    if is_ranged(problem):
+    if problem.non_linear:
         return _statistic(case)
     if all(query.plain for query in asked):
         return _averages(case)

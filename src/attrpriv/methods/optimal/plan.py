@@ -74,14 +74,15 @@ def _assumes(found: Counted, evidence: KernelEvidence | CouplingEvidence) -> tup
     return (*count_assumptions(found), *lines)
 
 
-def takes_long(problem: Problem) -> bool:
-    """Whether the linear program could be solved, but not within seconds."""
+def too_slow(problem: Problem) -> str | None:
+    """The size up to which `auto` solves the linear program, where it could be solved, but not within seconds."""
     try:
         case = _one_case(counted(problem))
     except Refusal:
-        return False
+        return None
     secrets, values = case.pairs.high - case.pairs.low + 1, case.pairs.n * case.records.width + 1
-    return AUTO_SECRETS < secrets <= MOST_SECRETS and values <= MOST_VALUES
+    long = AUTO_SECRETS < secrets <= MOST_SECRETS and values <= MOST_VALUES
+    return f"{AUTO_SECRETS} values of the secret" if long else None
 
 
 def _one_case(found: Counted) -> CountCase:

@@ -185,9 +185,9 @@ def plan_optimal(problem: Problem) -> Plan:
     )
 
 
-def takes_long(problem: Problem) -> bool:
-    """Whether the linear program could be solved, but not within seconds."""
-    return AUTO_ROWS < problem.n < MOST_VALUES
+def too_slow(problem: Problem) -> str | None:
+    """The size up to which `auto` solves the linear program, where it could be solved, but not within seconds."""
+    return f"{AUTO_ROWS} rows" if AUTO_ROWS < problem.n < MOST_VALUES else None
 
 
 def plan_constant(problem: Problem) -> Plan:

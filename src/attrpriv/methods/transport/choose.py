@@ -2,65 +2,46 @@
 
 One name for one idea; what is moved, and how that is proved, is a matter of the assumption.
 
-| assumption | module |
+| form | home |
 |---|---|
-| hierarchy | `hierarchy_transport`: a population's mean |
-| groups | `group_transport`: how many rows are of some category, in the table or in its population |
-| gaussian | `gaussian_transport`: clamp and staircase; `quantile_clip`: pure epsilon, one average, exactly stated moments |
-| gaussian, with other releases before or after | `sequential_transport` |
+| alone | `transport.plan`: clamp and staircase; `quantile_clip`: pure epsilon, one average, exactly stated moments |
+| with other releases before or after | `transport.sequence` |
+| of a population's mean, behind categories, of counts | `hierarchy`, `group_transport`, `count_transport` |
 """
 
 from __future__ import annotations
 
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.group_transport import plan as group_transport
-from attrpriv.methods.hierarchy import transport as hierarchy_transport
 from attrpriv.methods.quantile_clip import plan as quantile_clip
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport import sequence as sequential_transport
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 
+# More averages by group than these are searched for many seconds.
+AUTO_GROUPS = 64
+
 
 def plan(problem: Problem) -> Plan:
-    """The release of least error that reads the secret, for the kind of assumption that there is."""
+    """The release of least error that reads the secret."""
     partly = [query.text for query in problem.queries if not query.plain]
-    clamped = problem.alone and problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)
-    if partly and not (clamped and problem.delta):
+    if partly and not (problem.alone and problem.delta):
         raise Refusal(
             Cause.STATISTIC,
             f"answers {partly[0]}, over some of the rows, only under a gaussian assumption, with a delta, and alone (spend 1).",
             needs="a gaussian assumption, a delta above 0, and spend 1",
             query=partly[0],
         )
-    if not problem.alone:
-        return _continued(problem)
-    if problem.theta and all(isinstance(member, Hierarchy) for member in problem.theta):
-        return hierarchy_transport.plan(problem)
-    if problem.theta and all(isinstance(member, Groups) for member in problem.theta):
-        return group_transport.plan(problem)
-    if problem.theta and all(isinstance(member, Gaussian) for member in problem.theta):
-        return _gaussian(problem)
-    raise Refusal(
-        Cause.ASSUMPTION, "needs a gaussian, a groups or a hierarchy assumption.", needs=("gaussian", "groups", "hierarchy")
-    )
+    return _alone(problem) if problem.alone else sequential_transport.plan(problem)
 
 
-def _continued(problem: Problem) -> Plan:
-    """One release of several: only the clamp with innovations is proved for all of them together."""
-    if not (problem.theta and all(isinstance(member, Gaussian) for member in problem.theta)):
-        raise Refusal(
-            Cause.BUDGET,
-            "shares a budget with other releases under a gaussian assumption only; spend all of it (spend 1).",
-            needs="spend 1",
-        )
-    return sequential_transport.plan(problem)
+def too_slow(problem: Problem) -> str | None:
+    """The size up to which `auto` searches noise and clamp, where averages by group are so many that it takes long."""
+    groups = [{**problem.bins, **problem.categories}.get(query.group_by or "", ()) for query in problem.queries]
+    return f"{AUTO_GROUPS} averages by group" if sum(map(len, groups)) > AUTO_GROUPS else None
 
 
-def _gaussian(problem: Problem) -> Plan:
+def _alone(problem: Problem) -> Plan:
     """The better of both forms; without a delta there is only the quantile clip."""
     if problem.delta == 0:
         return quantile_clip.plan(problem)

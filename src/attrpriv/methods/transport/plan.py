@@ -42,7 +42,6 @@ from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import quoted
 
 REFERENCE = "docs/theory/transport.md"
-AUTO_GROUPS = 64
 # An error of this share of the average's own sd tells hardly anything.
 _HARDLY = 0.9
 
@@ -86,12 +85,6 @@ def plan(whole: Problem) -> Plan:
         )
     made = _assembled(problem, rows, theta, found, way, least, lattice, clips, left, mu)
     return made.rebuilt(queries=whole.queries, groups=groups, unions=rows.unions())
-
-
-def takes_long(problem: Problem) -> bool:
-    """Whether averages by group are so many that noise and clamp are searched for many seconds."""
-    groups = [{**problem.bins, **problem.categories}.get(query.group_by or "", ()) for query in problem.queries]
-    return sum(map(len, groups)) > AUTO_GROUPS
 
 
 def members(problem: Problem) -> tuple[Gaussian, ...]:

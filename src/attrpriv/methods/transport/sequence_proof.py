@@ -33,7 +33,7 @@ from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_UP, LEFT_DOWN
 
 # Slopes on several statistics are solved in floats; in standard deviations of an answer they may be off by this much.

@@ -26,6 +26,7 @@ from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence,
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.methods.yardsticks import averages
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
@@ -36,14 +37,6 @@ from attrpriv.queries.query import Query
 _REFERENCE = "docs/theory/yardsticks.md"
 # The smallest float: a whole number's noise has no grid to pay for, and a term wants a positive one.
 _NO_GRID = 5e-324
-
-
-def is_tally(problem: Problem) -> bool:
-    """Whether the problem is about counts: by its assumption, or because it asks for a count with a filter."""
-    if problem.theta:
-        return all(isinstance(member, Counts | Chain) for member in problem.theta)
-    asked = [query for query in problem.queries if not query.whole_table]
-    return bool(asked) and all(query.kind == "count" and query.group_by is None for query in asked)
 
 
 def plan_group_dp(problem: Problem) -> Plan:
@@ -89,7 +82,9 @@ def _tally(problem: Problem, query: Query) -> Tally:
 
 
 def plan_constant(problem: Problem) -> Plan:
-    """The count that the assumption expects under its prior."""
+    """The count that the assumption expects under its prior; the number of rows is public under every assumption."""
+    if problem.public:
+        return averages.plan_constant(problem)
     found = counted(problem)
     if found.tally.histogram:
         raise Refusal(Cause.TOGETHER, "is for one number.")

@@ -54,11 +54,6 @@ class Ranged:
         return rows, kept, "the interval is for this clipped statistic: where the table goes beyond, its own can lie outside."
 
 
-def is_ranged(problem: Problem) -> bool:
-    """Whether a statistic is asked for that is no average, sum or count."""
-    return any(query.kind in NON_LINEAR for query in problem.queries)
-
-
 def ranged(problem: Problem) -> Ranged:
     """What is asked, with its range; a refusal that says what to declare."""
     query, *others = sorted((one for one in problem.queries if not one.whole_table), key=lambda one: one.kind not in NON_LINEAR)

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.search import largest_private
 
 

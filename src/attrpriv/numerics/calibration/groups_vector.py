@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING, Literal
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.calibration.least_trace import least_trace, positive_part
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.group_vector_clamp import whitened
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
 from attrpriv.numerics.laws.groups_vector import Rows, VectorCase
 from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_UP
 

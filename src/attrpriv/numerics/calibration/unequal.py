@@ -21,7 +21,7 @@ from typing import Literal
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper, hockey_stick
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper, hockey_stick
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from attrpriv.numerics.rounding import AIMED_UP, SUMMED_UP
 from attrpriv.numerics.search import largest_private

@@ -11,9 +11,9 @@ from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
     from attrpriv.numerics.divergences.chain_influence import ChainInfluence
-    from attrpriv.numerics.divergences.family_wasserstein import FamilyWasserstein, family_wasserstein
+    from attrpriv.numerics.divergences.families import FamilyWasserstein, family_wasserstein
+    from attrpriv.numerics.divergences.gaussian import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
     from attrpriv.numerics.divergences.gaussian_mixture import gaussian_mixture_delta_upper
-    from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
     from attrpriv.numerics.divergences.influence import Influence, max_influence
     from attrpriv.numerics.divergences.lattice import (
         lattice_approximate_max_divergence,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ChainInfluence": "attrpriv.numerics.divergences.chain_influence",
     "Closeness": "attrpriv.numerics.divergences.wasserstein",
-    "FamilyWasserstein": "attrpriv.numerics.divergences.family_wasserstein",
+    "FamilyWasserstein": "attrpriv.numerics.divergences.families",
     "Influence": "attrpriv.numerics.divergences.influence",
     "MaxDivergence": "attrpriv.numerics.divergences.max_divergence",
     "SetDivergence": "attrpriv.numerics.divergences.set_valued",
@@ -43,12 +43,12 @@ _HOME = {
     "approximate_max_divergence": "attrpriv.numerics.divergences.max_divergence",
     "close_distance": "attrpriv.numerics.divergences.wasserstein",
     "corrected_guarantee": "attrpriv.numerics.divergences.max_divergence",
-    "family_wasserstein": "attrpriv.numerics.divergences.family_wasserstein",
-    "gaussian_delta": "attrpriv.numerics.divergences.hockey_stick",
-    "gaussian_delta_upper": "attrpriv.numerics.divergences.hockey_stick",
-    "gaussian_epsilon": "attrpriv.numerics.divergences.hockey_stick",
+    "family_wasserstein": "attrpriv.numerics.divergences.families",
+    "gaussian_delta": "attrpriv.numerics.divergences.gaussian",
+    "gaussian_delta_upper": "attrpriv.numerics.divergences.gaussian",
+    "gaussian_epsilon": "attrpriv.numerics.divergences.gaussian",
     "gaussian_mixture_delta_upper": "attrpriv.numerics.divergences.gaussian_mixture",
-    "hockey_stick": "attrpriv.numerics.divergences.hockey_stick",
+    "hockey_stick": "attrpriv.numerics.divergences.gaussian",
     "lam_of": "attrpriv.numerics.divergences.set_valued",
     "lattice_approximate_max_divergence": "attrpriv.numerics.divergences.lattice",
     "lattice_delta_upper": "attrpriv.numerics.divergences.lattice",

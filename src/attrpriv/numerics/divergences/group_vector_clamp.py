@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.numerics.divergences.coupled import Between, coupled_upper
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.vector_loss import LossLaw, loss_law
 from attrpriv.numerics.laws.groups_vector import Vector, VectorCase
 from attrpriv.numerics.rounding import COMPUTED_UP, ULP

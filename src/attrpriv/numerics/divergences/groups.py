@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Literal
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.gaussian import hockey_stick
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from attrpriv.numerics.laws.groups import GroupCase, downward, upward
 from attrpriv.numerics.rounding import SUMMED_UP

@@ -66,7 +66,7 @@ def corrected_guarantee(epsilon: float, delta: float, lambda_: float, eta: float
     classical constant allows. Truncate the second above its 99% quantile, which stays within (0, 0.01) of it. The truth is
     0.0196; the paper's formula says 0.011.
 
-    >>> from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+    >>> from attrpriv.numerics.divergences.gaussian import gaussian_delta
     >>> from scipy.special import ndtr
     >>> cut, shift = 2.326348, 0.264797
     >>> gaussian_delta(1.0, shift) <= 0.001

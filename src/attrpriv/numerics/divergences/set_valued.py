@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.mixture import SetLaw, anchor_of, gauss_legendre, log_size, set_law
 from attrpriv.numerics.rounding import ULP
 

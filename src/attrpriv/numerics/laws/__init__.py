@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
-    from attrpriv.numerics.laws.binomial_tails import BinomialTails, binomial_tails
     from attrpriv.numerics.laws.count_cases import CountCases, case_laws
     from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
     from attrpriv.numerics.laws.gaussian import GaussianLaw
@@ -27,9 +26,10 @@ if TYPE_CHECKING:
     from attrpriv.numerics.laws.law_box import Cell, MovingCases, Spread
     from attrpriv.numerics.laws.markov import MarkovChain
     from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+    from attrpriv.numerics.laws.tails import BinomialTails, binomial_tails
 
 _HOME = {
-    "BinomialTails": "attrpriv.numerics.laws.binomial_tails",
+    "BinomialTails": "attrpriv.numerics.laws.tails",
     "Cell": "attrpriv.numerics.laws.law_box",
     "CountCases": "attrpriv.numerics.laws.count_cases",
     "CountPairs": "attrpriv.numerics.laws.records",
@@ -44,7 +44,7 @@ _HOME = {
     "RecordLaws": "attrpriv.numerics.laws.records",
     "Spread": "attrpriv.numerics.laws.law_box",
     "binomial_sum": "attrpriv.numerics.laws.lattice",
-    "binomial_tails": "attrpriv.numerics.laws.binomial_tails",
+    "binomial_tails": "attrpriv.numerics.laws.tails",
     "case_laws": "attrpriv.numerics.laws.count_cases",
     "discrete_gaussian": "attrpriv.numerics.laws.lattice",
     "discrete_laplace": "attrpriv.numerics.laws.lattice",

@@ -14,7 +14,7 @@ from attrpriv.errors import PolicyError
 from attrpriv.methods.base.budget import Budget
 from attrpriv.methods.base.charges import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS
+from attrpriv.methods.table import MECHANISMS
 from tests.conformance.test_mechanisms import PROBLEMS, planned
 
 LAMBDAS = ("grid_lambda", "lattice_lambda", "shape_lambda")

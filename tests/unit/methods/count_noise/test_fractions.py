@@ -17,7 +17,7 @@ from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
 from attrpriv.methods.count_transport.proof import CountTransportEvidence
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
-from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret

@@ -117,7 +117,7 @@ def test_shape_is_charged_by_the_corrected_formula() -> None:
     plan = ap.plan(problem(SHAPE), "gaussian_approximation")
     evidence = plan.certificate.evidence
     assert isinstance(evidence, GaussianEvidence)
-    from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+    from attrpriv.numerics.divergences.gaussian import gaussian_delta
 
     lam = 0.01 + evidence.grid_lambda + evidence.lattice_lambda
     inner = 1.0 - 2 * lam

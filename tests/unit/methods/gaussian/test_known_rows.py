@@ -10,7 +10,7 @@ import pytest
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

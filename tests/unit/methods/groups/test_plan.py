@@ -17,7 +17,7 @@ from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
 from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.groups import least_group_noise
-from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.gaussian import hockey_stick
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.problem.problem import Problem

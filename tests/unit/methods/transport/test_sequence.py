@@ -25,7 +25,7 @@ from attrpriv.methods.transport.sequence_case import residual
 from attrpriv.methods.transport.sequence_draw import moved_on
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.hockey_stick import gaussian_epsilon
+from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

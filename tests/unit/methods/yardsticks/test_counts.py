@@ -8,7 +8,6 @@ import pytest
 
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.choice.choose import plan, rank
-from attrpriv.methods.yardsticks.counts import is_tally
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -48,9 +47,9 @@ def test_without_an_assumption_categories_are_not_read() -> None:
     made = plan(problem(theta=()), "group_dp")
     assert made.tally is not None
     assert made.tally.categories == ()
-    assert is_tally(problem(theta=()))
-    assert not is_tally(problem(theta=(), queries=(Query("sum", "x"),)))
-    assert not is_tally(problem(theta=(), queries=(Query("count"),)))
+    assert problem(theta=()).tallied
+    assert not problem(theta=(), queries=(Query("sum", "x"),)).tallied
+    assert not problem(theta=(), queries=(Query("count"),)).tallied
 
 
 def moments(yes: float, no: float, share: float, n: int = 4) -> tuple[float, float]:

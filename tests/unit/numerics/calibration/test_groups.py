@@ -29,8 +29,8 @@ from attrpriv.numerics.calibration.groups import (
     population_tail,
 )
 from attrpriv.numerics.divergences import groups as module
+from attrpriv.numerics.divergences.gaussian import hockey_stick
 from attrpriv.numerics.divergences.groups import pair_upper
-from attrpriv.numerics.divergences.hockey_stick import hockey_stick
 from attrpriv.numerics.divergences.unequal import unequal_delta
 from attrpriv.numerics.laws.binomial import binomial_above, binomial_below
 from attrpriv.numerics.laws.gaussian import GaussianLaw

@@ -25,7 +25,7 @@ from attrpriv.numerics.calibration.groups_vector import (
     part_weights,
     vector_delta_upper,
 )
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 from attrpriv.numerics.laws.groups_vector import VectorCase
 
 Matrix = NDArray[np.float64]

@@ -14,7 +14,7 @@ from attrpriv.errors import UsageError
 from attrpriv.numerics.calibration import least_trace as module
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.calibration.least_trace import _polished, _swept, least_trace, positive_part, shortfall
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta
+from attrpriv.numerics.divergences.gaussian import gaussian_delta
 
 Matrix = NDArray[np.float64]
 

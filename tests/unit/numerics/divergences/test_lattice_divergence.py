@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import hockey_stick
+from attrpriv.numerics.divergences.gaussian import hockey_stick
 from attrpriv.numerics.divergences.lattice import (
     lattice_approximate_max_divergence,
     lattice_delta_upper,

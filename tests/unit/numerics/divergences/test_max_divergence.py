@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import ndtr, ndtri
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
 from attrpriv.numerics.divergences.max_divergence import approximate_max_divergence, corrected_guarantee
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.mixture import anchor_of, log_probability_ratio, log_tilted, set_law
 from attrpriv.numerics.divergences.moving_sets import covered_upper, moving_upper
 from attrpriv.numerics.divergences.set_valued import (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
 from attrpriv.numerics.divergences.vector_loss import loss_law, vector_hockey_upper
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 

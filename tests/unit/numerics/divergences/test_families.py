@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.divergences.transport import Measure, unmatched
 from attrpriv.numerics.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.numerics.laws.lattice import binomial_sum, record_sum
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 # The package shows the function under the module's name.
-MODULE = sys.modules["attrpriv.numerics.divergences.family_wasserstein"]
+MODULE = sys.modules["attrpriv.numerics.divergences.families"]
 
 
 def box(half: float, centre: float = 0.5) -> RecordLaws:

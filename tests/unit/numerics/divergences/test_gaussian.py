@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
+from attrpriv.numerics.divergences.gaussian import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from tests.property.twin import exact_delta
 from tests.property.twin import hockey_stick as by_quadrature

@@ -1,0 +1,101 @@
+"""From a method and a problem to the form that plans it; a refusal where there is none.
+
+What must never change: a form is asked for what it states, and for nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.method import Form, Method, load
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption
+from attrpriv.problem.shapes import LATTICE, SHIFT
+from attrpriv.queries.query import Query
+
+_AVERAGES = ("averages", "subsets")
+
+
+def planned_by(method: Method, problem: Problem) -> Plan:
+    """The plan of this method, by the form that takes the problem."""
+    form = form_of(method, problem)
+    if form is None:
+        raise _for_others(method, problem)
+    if form.alone and not problem.alone:
+        raise Refusal(
+            Cause.BUDGET,
+            "shares no budget with other releases under this assumption; spend all of it (spend 1).",
+            needs="spend 1",
+        )
+    if form.statistics in _AVERAGES:
+        _require_averages(problem, subsets=form.statistics == "subsets")
+    made: Plan = load(form.home)(problem)
+    return made
+
+
+def form_of(method: Method, problem: Problem) -> Form | None:
+    """The first form for the problem's shape and kind of statistics."""
+    kind = _kind(problem)
+    for form in method.forms:
+        fits = form.statistics not in ("counts", "non_linear") or form.statistics == kind
+        if fits and (not form.shapes or problem.shape in form.shapes):
+            return form
+    return None
+
+
+def _kind(problem: Problem) -> Literal["non_linear", "counts", "averages"]:
+    if problem.non_linear:
+        return "non_linear"
+    return "counts" if problem.tallied else "averages"
+
+
+def too_slow(method: Method, problem: Problem) -> str | None:
+    """For what size `auto` tries it, in words, where the problem is larger; None where it is fast enough."""
+    form = form_of(method, problem)
+    if form is None or not form.too_slow:
+        return None
+    found: str | None = load(form.too_slow)(problem)
+    return found
+
+
+def _for_others(method: Method, problem: Problem) -> Refusal:
+    """A method that takes no case of this shape."""
+    averages = [form for form in method.forms if form.statistics in _AVERAGES]
+    if averages and problem.theta and problem.tallied:
+        return Refusal(
+            Cause.STATISTIC,
+            "is for averages of numeric columns, under a gaussian assumption.",
+            needs="an average of a column, under a gaussian assumption",
+        )
+    if problem.tallied and LATTICE in method.shapes():
+        return other_assumption("counts")
+    if averages:
+        _require_averages(problem, subsets=any(form.statistics == "subsets" for form in averages))
+    if len(method.asks) == 1:
+        return other_assumption(method.asks[0])
+    *first, last = method.asks or ("known",)
+    named = ", ".join(f"a {kind}" for kind in first)
+    return Refusal(Cause.ASSUMPTION, f"needs {named} or a {last} assumption.", needs=method.asks)
+
+
+def _require_averages(problem: Problem, *, subsets: bool) -> None:
+    """Noise on averages: over all rows, or over subsets of public size too."""
+    covered = [query.plain or (subsets and query.linear is not None) for query in problem.queries]
+    filtered = [query for query, known in zip(problem.queries, covered, strict=True) if not known]
+    if filtered:
+        raise Refusal(
+            Cause.STATISTIC,
+            f"answers statistics over all rows only. Got {filtered[0].text}; {_answering(problem, filtered[0])}",
+            needs="a counts assumption" if filtered[0].linear is None else "a gaussian assumption",
+            query=filtered[0].text,
+        )
+
+
+def _answering(problem: Problem, query: Query) -> str:
+    """What answers a statistic with a filter or by group: never the mechanism that was just refused."""
+    if query.linear is None:
+        return "a count of some rows needs a counts assumption or a view."
+    if problem.shape == SHIFT:
+        return "gaussian and transport answer it, and so does a view."
+    return "averages and sums over some rows need a gaussian assumption or a view."
