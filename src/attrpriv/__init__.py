@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
         AttrprivError,
+        Cause,
         CertificateError,
         DataError,
         PolicyError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from attrpriv.numerics import calibration, divergences, laws
     from attrpriv.policy.models import Policy
     from attrpriv.problem.problem import Problem
+    from attrpriv.problem.refusal import Refusal
     from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
     from attrpriv.session.release import Release
@@ -46,6 +48,7 @@ __version__ = "0.2.0"
 
 _HOME = {
     "AttrprivError": "errors",
+    "Cause": "errors",
     "Certificate": "methods.base.certificate",
     "CertificateError": "errors",
     "Chain": "assumptions.chain",
@@ -65,6 +68,7 @@ _HOME = {
     "PublicTable": "engines.moments",
     "Query": "queries.query",
     "QueryError": "errors",
+    "Refusal": "problem.refusal",
     "RefusedError": "errors",
     "Release": "session.release",
     "Secret": "problem.secret",
@@ -86,6 +90,7 @@ _MODULES = {
 
 __all__ = [
     "AttrprivError",
+    "Cause",
     "Certificate",
     "CertificateError",
     "Chain",
@@ -105,6 +110,7 @@ __all__ = [
     "PublicTable",
     "Query",
     "QueryError",
+    "Refusal",
     "RefusedError",
     "Release",
     "Secret",

@@ -20,12 +20,87 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from attrpriv.formatting import printable
 
 if TYPE_CHECKING:
     from attrpriv.problem.refusal import Refusal
+
+
+class Cause(StrEnum):
+    """What stands in the way. The order is that of the ways out, from a word in the policy to another assumption.
+
+    Of several refusals for one query, the first in this order is the one to tell: it is the nearest to an answer.
+    """
+
+    MISTAKE = "mistake"
+    """The policy or the query says what cannot be so, or not all that it has to."""
+    PROMISE = "promise"
+    """What is promised hides nothing."""
+    PUBLIC_FACT = "public_fact"
+    """A public fact must be stated: bounds, a range, sizes, categories, a resolution."""
+    BUDGET = "budget"
+    """Epsilon, delta, or the share of them that may be spent, does not suffice."""
+    EARLIER = "earlier"
+    """What was released before leaves nothing, or leads no further."""
+    SHAPE = "shape"
+    """It rests on normal rows, and public records do not show them; or it is told to allow for others, and cannot."""
+    SIZE = "size"
+    """Too large for it, or too slow to be tried unasked."""
+    NUMBERS = "numbers"
+    """The assumption is of the right kind, but lacks a number or leaves one too open."""
+    PRECISION = "precision"
+    """Too few rows, or values that are recorded too coarsely for the law that it rests on."""
+    PERSONS = "persons"
+    """Single persons, or somebody who knows rows, are to be taken into account, and it cannot."""
+    TOGETHER = "together"
+    """What is asked together is covered apart only."""
+    SECRET = "secret"
+    """It hides secrets of another kind, or fewer of them."""
+    STATISTIC = "statistic"
+    """It does not answer this statistic."""
+    NOTHING_FOUND = "nothing_found"
+    """All is covered, and no plan was found that can be proved, or that gains anything over a simpler mechanism."""
+    ASSUMPTION = "assumption"
+    """It is for assumptions of another kind; `needs` are the kinds."""
+
+    @property
+    def words(self) -> str:
+        """The cause in a few words."""
+        return _SAID[self][0]
+
+    @property
+    def way_out(self) -> str:
+        """What to state or change, where nothing nearer is known."""
+        return _SAID[self][1]
+
+    @property
+    def rank(self) -> int:
+        """How near an answer is, nearest first."""
+        return list(Cause).index(self)
+
+
+BY_NAME: Final = "the mechanism by name"
+# In words, and what to state or change.
+_SAID: Final = {
+    Cause.MISTAKE: ("the policy or the query is not right", "what the policy or the query says"),
+    Cause.PROMISE: ("the promise hides nothing", "a range that hides something"),
+    Cause.PUBLIC_FACT: ("a public fact is missing", "a public fact"),
+    Cause.BUDGET: ("the budget does not suffice", "a larger epsilon or delta"),
+    Cause.EARLIER: ("earlier releases leave nothing for it", "the recorded answers"),
+    Cause.SHAPE: ("rows that may not be normal", BY_NAME),
+    Cause.SIZE: ("too large, or too slow to be tried unasked", "fewer rows, columns or values"),
+    Cause.NUMBERS: ("the assumption does not say enough", "numbers of the assumption"),
+    Cause.PRECISION: ("too few rows, or values that are too coarse", "finer values or more rows"),
+    Cause.PERSONS: ("single persons, or known rows, are not covered", "known_rows 0, and no individuals"),
+    Cause.TOGETHER: ("not covered together with the others", "one query at a time"),
+    Cause.SECRET: ("the secret is not covered", "another secret"),
+    Cause.STATISTIC: ("the statistic is not covered", "another statistic, or a view"),
+    Cause.NOTHING_FOUND: ("no plan was found that can be proved", "another mechanism"),
+    Cause.ASSUMPTION: ("another assumption is needed", "another assumption"),
+}
 
 
 @dataclass(frozen=True)
@@ -54,6 +129,14 @@ class AttrprivError(Exception):
     """Refusal each mechanism refused each query that is to blame, the nearest to an answer first; of other errors none."""
     ways: tuple[Way, ...] = ()
     """What the message is made of, where mechanisms refused."""
+    cause: Cause | None = None
+    needs: tuple[str, ...] = ()
+    """What stands in the way, and what would have to be stated or changed, where whoever raised it says so."""
+
+    def because(self, cause: Cause, *needs: str) -> Self:
+        """The same, for whoever turns it into a refusal."""
+        self.cause, self.needs = cause, needs
+        return self
 
     @classmethod
     def told(cls, ways: tuple[Way, ...], refusals: tuple[Refusal, ...]) -> Self:

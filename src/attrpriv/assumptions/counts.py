@@ -29,7 +29,7 @@ from attrpriv.assumptions.probabilities import (
     outward,
     require_sum,
 )
-from attrpriv.errors import QueryError
+from attrpriv.errors import Cause, QueryError
 from attrpriv.frozen import Finite, FrozenMap
 from attrpriv.numerics.laws.records import exactly
 from attrpriv.problem.assumption import Assumption
@@ -217,7 +217,9 @@ class Counts(Assumption):
             return {name: complement(law) for name, law in turned.items() if not isinstance(law, ValueLaw)}
         if len(read) == 1 and read[0] in self.given:
             return {name: self._among(law, read[0], condition, bins) for name, law in self.given[read[0]].items()}
-        raise QueryError(f"assume: must give the probability of {condition} in each category. Got {self._known()}.")
+        raise QueryError(f"assume: must give the probability of {condition} in each category. Got {self._known()}.").because(
+            Cause.NUMBERS, f"the probability of {condition}"
+        )
 
     def _own(self, condition: Condition, name: str, bins: Bins) -> Pair:
         """An event of the sensitive column itself holds for a category or not; rows of `other` may have any value or none."""
@@ -245,7 +247,9 @@ class Counts(Assumption):
             return states, laws
         found = self.given.get(column)
         if found is None or not all(isinstance(law, ValueLaw) for law in found.values()):
-            raise QueryError(f"assume: must give the values of {column} with their probabilities. Got {self._known()}.")
+            raise QueryError(
+                f"assume: must give the values of {column} with their probabilities. Got {self._known()}."
+            ).because(Cause.NUMBERS, f"the values of {column}")
         values = next(law.values for law in found.values() if isinstance(law, ValueLaw))
         return values, {name: law.probabilities for name, law in found.items() if isinstance(law, ValueLaw)}
 

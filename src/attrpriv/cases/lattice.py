@@ -20,7 +20,7 @@ from attrpriv.methods.base.tally import Tally
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of, other_assumption
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
@@ -98,12 +98,12 @@ def _counted(problem: Problem, theta: tuple[Counts, ...], query: Query) -> Count
 
 def _asked(make: Callable[[], Made]) -> Made:
     """What the policy says wrongly is bad usage, not an unexpected error."""
-    reason = None
+    refusal = None
     try:
         return make()
     except (QueryError, UsageError, ValueError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason, usage=True)
+        refusal = refusal_of(error, usage=True)
+    raise refusal
 
 
 def _require_same_categories(theta: Sequence[Counts]) -> None:

@@ -25,7 +25,7 @@ from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.parameter_counts.proof import ParameterCheck
 from attrpriv.numerics.laws.parameter_counts import ParameterCounts
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of, other_assumption
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -84,15 +84,15 @@ def parameter_counted(problem: Problem) -> ParameterCounted:
             "tolerance: must be 0 for the law of the count; markov_quilt covers a tolerance.",
             needs=("tolerance 0", "mechanism markov_quilt"),
         )
-    query, reason = one_query(problem), None
+    query, refusal = one_query(problem), None
     try:
         column, event = _event(problem, theta, query)
         tally = _tally(problem, theta, column, event)
         cases = [case for k, member in enumerate(theta) for case in _cases(problem, member, k, column, event)]
         return ParameterCounted(problem, theta, query, column, tally, tuple(cases))
     except (QueryError, UsageError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason)
+        refusal = refusal_of(error)
+    raise refusal
 
 
 def _event(problem: Problem, theta: Sequence[ParameterNetwork], query: Query) -> tuple[str, Condition]:

@@ -21,7 +21,7 @@ from fractions import Fraction
 from attrpriv.assumptions.counts import Counts, states_of
 from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.cases.cells import bin_condition, cell_condition, in_cells, union_of
-from attrpriv.errors import QueryError
+from attrpriv.errors import Cause, QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.composition import bin_names
 from attrpriv.problem.problem import Problem
@@ -268,7 +268,9 @@ def _category_condition(problem: Problem, counts: Counts, name: str) -> Conditio
 def members_of(problem: Problem, counts: Counts, secret: Secret) -> frozenset[str]:
     composition = secret.composition
     if composition is None or composition.condition is None:
-        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {counts.sensitive}.")
+        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {counts.sensitive}.").because(
+            Cause.SECRET, f"a count or share of {counts.sensitive}"
+        )
     if composition.reads != (counts.sensitive,):
         raise QueryError(f"{secret.text}: must be about {counts.sensitive}, the sensitive column of the assumption.")
     condition = composition.condition

@@ -21,7 +21,7 @@ from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of, no_delta, other_assumption, unmasked
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption, refusal_of, unmasked
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import Written
 
@@ -82,12 +82,12 @@ def known_rows(problem: Problem) -> int:
 
 def checks(problem: Problem, theta: Sequence[Groups]) -> tuple[GroupCheck, ...]:
     """One case for each secret and member of Theta; of several averages, a vector."""
-    reason = None
+    refusal = None
     try:
         return tuple(_check(problem, k, theta[k], secret) for k in range(len(theta)) for secret in problem.secrets)
     except (QueryError, UsageError, RefusedError) as error:
-        reason, cause, usage = str(error), cause_of(error), not isinstance(error, RefusedError)
-    raise Refusal(cause, reason, usage=usage)
+        refusal = refusal_of(error, usage=not isinstance(error, RefusedError))
+    raise refusal
 
 
 def _check(problem: Problem, index: int, groups: Groups, secret: Secret) -> GroupCheck:
@@ -109,7 +109,9 @@ def members_of(groups: Groups, secret: Secret) -> tuple[str, ...]:
     """The categories that a secret counts."""
     composition = secret.composition
     if composition is None or composition.condition is None:
-        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {groups.sensitive}.")
+        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {groups.sensitive}.").because(
+            Cause.SECRET, f"a count or share of {groups.sensitive}"
+        )
     return groups.split(composition.condition)[0]
 
 

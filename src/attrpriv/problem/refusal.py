@@ -6,84 +6,9 @@ Unknown or uncovered means refuse. What must never change: code looks at the fie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 
-from attrpriv.errors import CertificateError, QueryError, RefusedError
-
-
-class Cause(StrEnum):
-    """What stands in the way. The order is that of the ways out, from a word in the policy to another assumption.
-
-    Of several refusals for one query, the first in this order is the one to tell: it is the nearest to an answer.
-    """
-
-    MISTAKE = "mistake"
-    """The policy or the query says what cannot be so, or not all that it has to."""
-    PROMISE = "promise"
-    """What is promised hides nothing."""
-    PUBLIC_FACT = "public_fact"
-    """A public fact must be stated: bounds, a range, sizes, categories, a resolution."""
-    BUDGET = "budget"
-    """Epsilon, delta, or the share of them that may be spent, does not suffice."""
-    EARLIER = "earlier"
-    """What was released before leaves nothing, or leads no further."""
-    SHAPE = "shape"
-    """It rests on normal rows, and public records do not show them; or it is told to allow for others, and cannot."""
-    SIZE = "size"
-    """Too large for it, or too slow to be tried unasked."""
-    NUMBERS = "numbers"
-    """The assumption is of the right kind, but lacks a number or leaves one too open."""
-    PRECISION = "precision"
-    """Too few rows, or values that are recorded too coarsely for the law that it rests on."""
-    PERSONS = "persons"
-    """Single persons, or somebody who knows rows, are to be taken into account, and it cannot."""
-    TOGETHER = "together"
-    """What is asked together is covered apart only."""
-    SECRET = "secret"
-    """It hides secrets of another kind, or fewer of them."""
-    STATISTIC = "statistic"
-    """It does not answer this statistic."""
-    NOTHING_FOUND = "nothing_found"
-    """All is covered, and no plan was found that can be proved, or that gains anything over a simpler mechanism."""
-    ASSUMPTION = "assumption"
-    """It is for assumptions of another kind; `needs` are the kinds."""
-
-    @property
-    def words(self) -> str:
-        """The cause in a few words."""
-        return _SAID[self][0]
-
-    @property
-    def way_out(self) -> str:
-        """What to state or change, where nothing nearer is known."""
-        return _SAID[self][1]
-
-    @property
-    def rank(self) -> int:
-        """How near an answer is, nearest first."""
-        return list(Cause).index(self)
-
-
-_BY_NAME: Final = "the mechanism by name"
-# In words, and what to state or change.
-_SAID: Final = {
-    Cause.MISTAKE: ("the policy or the query is not right", "what the policy or the query says"),
-    Cause.PROMISE: ("the promise hides nothing", "a range that hides something"),
-    Cause.PUBLIC_FACT: ("a public fact is missing", "a public fact"),
-    Cause.BUDGET: ("the budget does not suffice", "a larger epsilon or delta"),
-    Cause.EARLIER: ("earlier releases leave nothing for it", "the recorded answers"),
-    Cause.SHAPE: ("rows that may not be normal", _BY_NAME),
-    Cause.SIZE: ("too large, or too slow to be tried unasked", "fewer rows, columns or values"),
-    Cause.NUMBERS: ("the assumption does not say enough", "numbers of the assumption"),
-    Cause.PRECISION: ("too few rows, or values that are too coarse", "finer values or more rows"),
-    Cause.PERSONS: ("single persons, or known rows, are not covered", "known_rows 0, and no individuals"),
-    Cause.TOGETHER: ("not covered together with the others", "one query at a time"),
-    Cause.SECRET: ("the secret is not covered", "another secret"),
-    Cause.STATISTIC: ("the statistic is not covered", "another statistic, or a view"),
-    Cause.NOTHING_FOUND: ("no plan was found that can be proved", "another mechanism"),
-    Cause.ASSUMPTION: ("another assumption is needed", "another assumption"),
-}
+from attrpriv.errors import BY_NAME, AttrprivError, Cause, CertificateError, QueryError, RefusedError
 
 
 class Refusal(Exception):
@@ -150,7 +75,7 @@ class Refusal(Exception):
         """What would have to be stated or changed, in words."""
         if self.cause is Cause.ASSUMPTION:
             return f"a {listed_kinds(self.needs)} assumption"
-        return f"{self.method} by name" if self.needs[0] == _BY_NAME and self.method else self.needs[0]
+        return f"{self.method} by name" if self.needs[0] == BY_NAME and self.method else self.needs[0]
 
     @property
     def line(self) -> str:
@@ -183,11 +108,15 @@ def listed_kinds(kinds: Sequence[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def cause_of(error: Exception) -> Cause:
-    """The cause that an error of a part speaks of, by its kind."""
+def refusal_of(error: Exception, *, usage: bool = False, name: str = "") -> Refusal:
+    """What an error of a part speaks of: its own cause where it has one, else by its kind. `name`: who speaks already."""
+    reason = str(error).removeprefix(f"{name}: " if name else "")
+    if isinstance(error, AttrprivError) and error.cause is not None:
+        return Refusal(error.cause, reason, needs=error.needs, usage=usage)
     if isinstance(error, QueryError):
-        return Cause.STATISTIC
-    return Cause.NOTHING_FOUND if isinstance(error, RefusedError | CertificateError) else Cause.NUMBERS
+        return Refusal(Cause.STATISTIC, reason, usage=usage)
+    found = Cause.NOTHING_FOUND if isinstance(error, RefusedError | CertificateError) else Cause.NUMBERS
+    return Refusal(found, reason, usage=usage)
 
 
 def other_assumption(kind: str) -> Refusal:
@@ -197,7 +126,7 @@ def other_assumption(kind: str) -> Refusal:
 
 def only_by_name(most: str) -> Refusal:
     """Of a program or a search of minutes, which `auto` does not start by itself."""
-    return Refusal(Cause.SIZE, f"auto tries it for up to {most}; ask for it by name.", needs=_BY_NAME)
+    return Refusal(Cause.SIZE, f"auto tries it for up to {most}; ask for it by name.", needs=BY_NAME)
 
 
 def no_delta(what: str = "a Gaussian mechanism") -> Refusal:
@@ -216,3 +145,16 @@ def unmasked() -> Refusal:
     """Of values that are recorded so coarsely that the noise does not cover their digits."""
     reason = "the mask does not cover the spacing of the values. Declare resolution, or use more rows."
     return Refusal(Cause.PRECISION, reason, needs=("resolution", "more rows"))
+
+
+__all__ = [
+    "Cause",
+    "Refusal",
+    "listed_kinds",
+    "needs_bounds",
+    "no_delta",
+    "only_by_name",
+    "other_assumption",
+    "refusal_of",
+    "unmasked",
+]

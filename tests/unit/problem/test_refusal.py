@@ -17,7 +17,7 @@ from attrpriv.errors import Way
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.notebook.html import refusal_html
-from attrpriv.problem.refusal import Cause, Refusal, cause_of, listed_kinds
+from attrpriv.problem.refusal import Cause, Refusal, listed_kinds, refusal_of
 from attrpriv.queries.sql import parse_queries
 from tests.end_to_end.material import Said, policy, write_policy
 from tests.unit.methods.gaussian.test_plan import problem
@@ -42,7 +42,7 @@ def test_every_refusal_has_a_cause() -> None:
     for place, call in found:
         cause = ast.unparse(call.args[0])
         named = cause.startswith("Cause.") and cause.removeprefix("Cause.") in Cause.__members__
-        handed_on = cause in {"cause", "cause_of(error)", "self.cause"}
+        handed_on = cause in {"cause", "found", "error.cause", "self.cause"}
         assert named or handed_on, place
         assert len(call.args) == 2, place
 
@@ -118,9 +118,13 @@ def test_kinds_of_assumption() -> None:
 
 
 def test_errors_of_parts_have_a_cause() -> None:
-    assert cause_of(ap.QueryError("x")) is Cause.STATISTIC
-    assert cause_of(ap.RefusedError("x")) is cause_of(ap.CertificateError("x")) is Cause.NOTHING_FOUND
-    assert cause_of(ap.UsageError("x")) is cause_of(ValueError("x")) is Cause.NUMBERS
+    assert refusal_of(ap.QueryError("x")).cause is Cause.STATISTIC
+    for error in (ap.RefusedError("x"), ap.CertificateError("x")):
+        assert refusal_of(error).cause is Cause.NOTHING_FOUND
+    for other in (ap.UsageError("x"), ValueError("x")):
+        assert refusal_of(other).cause is Cause.NUMBERS
+    told = refusal_of(ap.RefusedError("optimal: too many.").because(Cause.SIZE, "fewer rows"), name="optimal", usage=True)
+    assert (told.cause, told.needs, told.reason, told.usage) == (Cause.SIZE, ("fewer rows",), "too many.", True)
 
 
 def test_an_error_is_made_of_refusals() -> None:

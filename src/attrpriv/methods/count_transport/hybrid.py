@@ -27,7 +27,7 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.count_transport.lattice import Moved
 from attrpriv.methods.count_transport.target import CountTransport, transport_row
 from attrpriv.numerics.calibration.box_accuracy import box_laws
@@ -86,7 +86,9 @@ def least_hybrid_scale(transport: CountTransport, box: RecordLaws, pairs: CountP
 def transport_box_loss(transport: CountTransport, box: RecordLaws, pairs: CountPairs) -> float:
     """A bound on the loss of a transport by itself over a box around its law, for few rows (`calibration.box_loss`)."""
     if pairs.n > _MOST_BOX_ROWS:
-        raise RefusedError(f"transport: a box is looked at cell by cell for up to {_MOST_BOX_ROWS} rows. Got {pairs.n:,}.")
+        raise RefusedError(
+            f"transport: a box is looked at cell by cell for up to {_MOST_BOX_ROWS} rows. Got {pairs.n:,}."
+        ).because(Cause.SIZE, "fewer rows")
     kernels = [_kernel(transport, a, pairs.n) for a in range(pairs.low, pairs.high + 1)]
     return kernels_box_loss(kernels, box, pairs)
 
@@ -130,11 +132,13 @@ def _by_distance(transport: CountTransport, a: int, n: int) -> Matrix:
 def require_feasible(box: RecordLaws, n: int) -> None:
     """Intervals are covered for events of few rows: all vertices are looked at."""
     if not box.binary:
-        raise RefusedError("transport: intervals are covered for events only; other values need exact probabilities.")
+        raise RefusedError("transport: intervals are covered for events only; other values need exact probabilities.").because(
+            Cause.NUMBERS, "exact probabilities"
+        )
     if n > MOST_ROWS:
         raise RefusedError(
             f"transport: reads the secret, and then intervals are covered for up to {MOST_ROWS} rows. Got {n:,}."
-        )
+        ).because(Cause.SIZE, "fewer rows")
 
 
 class _Extremes:

@@ -29,7 +29,7 @@ from attrpriv.numerics.calibration.kernel import middle
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
@@ -109,12 +109,12 @@ def _prior(found: Counted, case: CountCase, at: float = 0.5) -> CountPrior:
 
 
 def _solved(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:
-    reason = None
+    refusal = None
     try:
         return _exact(found, case, priors) if case.rows.exact else _hybrid(found, case, priors)
     except (RefusedError, UsageError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason.removeprefix("transport: "))
+        refusal = refusal_of(error, name="transport")
+    raise refusal
 
 
 def _exact(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.count_transport.lattice import Lattice, Moved, distance, float_law, lattice_of, moved
 from attrpriv.methods.count_transport.target import (
     LARGEST_FIRST,
@@ -89,7 +89,9 @@ def tuned_transport(records: RecordLaws, prior: CountPrior, epsilon: float, delt
     (21, True)
     """
     if prior.n > MOST_ROWS:
-        raise RefusedError(f"transport: covers tables of up to {MOST_ROWS:,} rows. Got {prior.n:,}.")
+        raise RefusedError(f"transport: covers tables of up to {MOST_ROWS:,} rows. Got {prior.n:,}.").because(
+            Cause.SIZE, "fewer rows"
+        )
     start, size = _window(records, prior)
     few = prior.n * records.width < _FEW
     limits = (_SEARCHED[0], _FEW) if few else _SEARCHED
@@ -170,7 +172,7 @@ def _window(records: RecordLaws, prior: CountPrior) -> tuple[int, int]:
     if size > MOST_OUTPUTS:
         raise RefusedError(
             f"transport: covers up to {MOST_OUTPUTS:,} likely answers. Got {size:,}; state a prior, or a narrower range."
-        )
+        ).because(Cause.SIZE, "a prior, or a narrower range")
     return first, size
 
 

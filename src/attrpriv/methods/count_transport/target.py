@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from attrpriv.errors import CertificateError, RefusedError, UsageError
+from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.count_transport.projection import projected_law
 from attrpriv.numerics.calibration.coupling import nearest_law
 from attrpriv.numerics.calibration.secret_laws import exp_lower
@@ -81,7 +81,7 @@ class Reference:
         if not 0 <= self.size <= self._reached:
             raise UsageError("reference: its size must be from 0 to what its logarithms reach.")
         if self.outputs > MOST_OUTPUTS:
-            raise RefusedError(f"transport: covers up to {MOST_OUTPUTS:,} outputs. Got {self.outputs:,}.")
+            raise RefusedError(f"transport: covers up to {MOST_OUTPUTS:,} outputs. Got {self.outputs:,}.").because(Cause.SIZE)
 
     @property
     def outputs(self) -> int:
@@ -106,11 +106,15 @@ class CountTransport:
 
     def __post_init__(self) -> None:
         if not self.records.exact:
-            raise RefusedError("transport: a mechanism that reads the secret needs exact probabilities, not intervals.")
+            raise RefusedError(
+                "transport: a mechanism that reads the secret needs exact probabilities, not intervals."
+            ).because(Cause.NUMBERS, "exact probabilities")
         if not (0 < self.first < self.epsilon and self.first <= LARGEST_FIRST and 0 <= self.delta < 1):
             raise UsageError("transport: first must be above 0 and below epsilon, and delta from 0 to below 1.")
         if not 1 <= self.n <= MOST_ROWS:
-            raise RefusedError(f"transport: covers tables of up to {MOST_ROWS:,} rows. Got {self.n:,}.")
+            raise RefusedError(f"transport: covers tables of up to {MOST_ROWS:,} rows. Got {self.n:,}.").because(
+                Cause.SIZE, "fewer rows"
+            )
         if self.delta and not self.monotone:
             raise UsageError("transport: delta above 0 is covered where the reference is the law of a count of an event.")
         if self.reference.count is not None and not 0 <= self.reference.count <= self.n:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import Cause, RefusedError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
@@ -130,7 +130,9 @@ def best_clamp(
     gaussian_mu(epsilon, delta)  # validates both
     rounding = (1 + math.exp(epsilon)) * EQUALISED_ETA
     if form == "equalised" and not rounding < delta / 2:
-        raise RefusedError(f"delta: equalising needs more than {2 * rounding:.3g}. Got {delta:g}.")
+        raise RefusedError(f"delta: equalising needs more than {2 * rounding:.3g}. Got {delta:g}.").because(
+            Cause.BUDGET, "a larger delta"
+        )
     least, most = _ends(case, epsilon, delta, form, floor_variance)
 
     def at(variance: float, tries: int = _ROUGHLY, chances: Between | None = None) -> GroupClamp:
@@ -147,7 +149,9 @@ def best_clamp(
     refined = at(least_at(lambda v: at(v).squared, *around, GOLDEN))
     chosen = at(min(found[best], refined, key=lambda way: way.squared).noise_variance, _FINELY, between)
     if not math.isfinite(chosen.squared):
-        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
+        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.").because(
+            Cause.NUMBERS, "mechanism gaussian"
+        )
     return chosen
 
 

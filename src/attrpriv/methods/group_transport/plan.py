@@ -49,7 +49,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of
 
 REFERENCE = "docs/theory/groups-transport.md"
 _FORMS: tuple[Form, ...] = ("direct", "equalised")
@@ -141,7 +141,9 @@ def _centres(case: GroupCase | VectorCase, means: Sequence[Sequence[float]], way
 def _left(left: Budget, check: GroupCheck) -> float:
     delta = left.delta - check.tail * SOLVED_UP
     if not delta > 0:
-        raise RefusedError("delta is used up by the counts that a population's tables can have.")
+        raise RefusedError("delta is used up by the counts that a population's tables can have.").because(
+            Cause.BUDGET, "a larger delta"
+        )
     return delta * SOLVED_DOWN
 
 
@@ -164,7 +166,7 @@ def _scalar(
             floor, delta = lattice.masks[problem.columns[0]] ** 2, _left(left, check)
             found.append(best_clamp(case, left.epsilon, delta, form, moves, floor, between_of(check)))
         except (RefusedError, UsageError) as error:
-            reasons.append(Refusal(cause_of(error), str(error)))
+            reasons.append(refusal_of(error))
     usable = [clamp for clamp in found if math.isfinite(clamp.reach) and _drawable(case, clamp)]
     if not usable and reasons:
         raise reasons[0]
@@ -200,7 +202,7 @@ def _most(case: GroupCase, form: Form, scale: float) -> float:
 def _vector(
     problem: Problem, groups: Groups, check: GroupCheck, lattice: Recorded, clips: Clips, ways: Sequence[Expected]
 ) -> tuple[GroupVectorTransportEvidence, Expected] | None:
-    case, reason = check.case, None
+    case, refusal = check.case, None
     if not isinstance(case, VectorCase):
         raise Refusal(Cause.STATISTIC, "needs several averages here.", needs="several averages")
     try:
@@ -215,11 +217,13 @@ def _vector(
         clamp = best_vector_clamp(case, left.epsilon, _left(left, check), moves[wide], masks, between_of(check))
         evidence = _vector_evidence(problem, check, clamp, centre, left)
         if evidence.bits() > MOST_BITS:
-            raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
+            raise RefusedError(
+                "the averages asked together differ too much in scale for common noise; ask for them apart."
+            ).because(Cause.TOGETHER)
         return evidence, ways[wide]
     except (RefusedError, UsageError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason)
+        refusal = refusal_of(error)
+    raise refusal
 
 
 def _vector_evidence(

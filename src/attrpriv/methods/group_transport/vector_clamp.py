@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.group_transport.clamp import GOLDEN, Moves, widest
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.calibration.groups_vector import (
@@ -149,7 +149,9 @@ def best_vector_clamp(
         rival = min(ways, key=lambda way: way.cost(unit), default=None)
         ways += _direct_ways(case, epsilon, delta, moves, floors, unit, between, rival)
     if not ways:
-        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.")
+        raise RefusedError("the tolerance leaves nothing that a clamp could help with; use gaussian.").because(
+            Cause.NUMBERS, "mechanism gaussian"
+        )
     return min(ways, key=lambda way: way.cost(unit))
 
 

@@ -34,7 +34,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of
 
 Clips = Mapping[str, float | None]
 
@@ -72,12 +72,12 @@ def plan(problem: Problem) -> Plan:
 
 def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
     """What recorded values ask for, or the reason why they are not covered."""
-    reason = None
+    refusal = None
     try:
         return recorded(problem, theta)
     except RefusedError as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason)
+        refusal = refusal_of(error)
+    raise refusal
 
 
 def group_budget(
@@ -119,21 +119,23 @@ def _noise_or_none(problem: Problem, cases: Sequence[GroupCheck], left: Budget, 
 
 
 def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float, form: Form) -> GroupEvidence:
-    reason = None
+    refusal = None
     try:
         variance = mask**2
         for check in cases:
             delta = left.delta - check.tail * SOLVED_UP
             if not delta > 0:
-                raise RefusedError("delta is used up by the counts that a population's tables can have.")
+                raise RefusedError("delta is used up by the counts that a population's tables can have.").because(
+                    Cause.BUDGET, "a larger delta"
+                )
             if isinstance(check.case, GroupCase):
                 variance = max(variance, least_group_noise(check.case, left.epsilon, delta * COMPUTED_DOWN, form, variance))
         return GroupEvidence(
             columns=problem.columns, form=form, scale=math.sqrt(variance) * SOLVED_UP, checks=tuple(cases), **left.charges
         )
     except (RefusedError, UsageError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason)
+        refusal = refusal_of(error)
+    raise refusal
 
 
 def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
@@ -157,7 +159,7 @@ def _vector(
             "individuals: single rows are covered for one average at a time with groups.",
             needs="one average at a time",
         )
-    reason = None
+    refusal = None
     try:
         equalised = equalise(check.case)
         draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
@@ -174,11 +176,13 @@ def _vector(
             **left.charges,
         )
         if evidence.bits() > MOST_BITS:
-            raise RefusedError("the averages asked together differ too much in scale for common noise; ask for them apart.")
+            raise RefusedError(
+                "the averages asked together differ too much in scale for common noise; ask for them apart."
+            ).because(Cause.TOGETHER)
         return evidence, evidence.most_equalising()
     except (RefusedError, UsageError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason)
+        refusal = refusal_of(error)
+    raise refusal
 
 
 # ------------------------------------------------------------------------------------------------------------ the plan

@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.errors import RefusedError
+from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.optimal.population_coupling import mixed_targets, mixing_shares
 from attrpriv.numerics.calibration.coupling import CertifiedCoupling, coupling_loss_upper, require_exact, whole_slices
 from attrpriv.numerics.calibration.kernel import SOLVED_SHARE, require_prior
@@ -60,7 +60,9 @@ def certified_near_coupling(
     require_exact(records)
     require_prior(prior, pairs)
     if not near_solvable(records, pairs):
-        raise RefusedError(f"optimal: near pairs are solved for up to {MOST_ENTRIES} counts times values of the statistic.")
+        raise RefusedError(
+            f"optimal: near pairs are solved for up to {MOST_ENTRIES} counts times values of the statistic."
+        ).because(Cause.SIZE)
     laws = secret_laws(records, pairs, "counts")
     solved, error = near_laws(float_laws(laws), prior, epsilon * SOLVED_SHARE, pairs.apart)
     sources = tuple(whole_slices(masses) for masses in laws.masses)

@@ -32,7 +32,7 @@ from attrpriv.numerics.calibration.linear_program import MOST_SECRETS, MOST_VALU
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of
 from attrpriv.queries.query import Query
 
 AUTO_SECRETS = 60
@@ -128,7 +128,7 @@ def _prior(found: Counted, case: CountCase, at: float) -> list[float]:
 
 
 def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
-    reason = None
+    refusal = None
     try:
         ways: list[tuple[KernelEvidence | CouplingEvidence, KernelError]] = []
         if case.records.exact and not case.population:
@@ -140,8 +140,8 @@ def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvid
             ways.append(_population(found, case))
         return min(ways, key=lambda way: way[1].mean_absolute)
     except (RefusedError, UsageError, CertificateError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason.removeprefix("optimal: "))
+        refusal = refusal_of(error, name="optimal")
+    raise refusal
 
 
 def _near(case: CountCase) -> bool:

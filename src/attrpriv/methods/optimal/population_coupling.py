@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.coupling import CertifiedCoupling, output_bounds, require_exact, whole_slices
 from attrpriv.numerics.calibration.kernel import SOLVED_SHARE, require_prior, whole_row
 from attrpriv.numerics.calibration.linear_program import solve_program
@@ -63,7 +63,9 @@ def certified_population_coupling(
     require_exact(records)
     if not population_solvable(records, n):
         limits = f"{MOST_ROWS} rows and {MOST_OUTPUTS} values of the statistic"
-        raise RefusedError(f"optimal: reading the secret for a population's share is solved for up to {limits}.")
+        raise RefusedError(f"optimal: reading the secret for a population's share is solved for up to {limits}.").because(
+            Cause.SIZE
+        )
     pairs = CountPairs.all_of(n)
     require_prior(prior, pairs)
     laws = secret_laws(records, pairs, "counts")

@@ -51,7 +51,7 @@ from attrpriv.numerics.calibration.parameter_counts import (
 )
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, cause_of, no_delta
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, refusal_of
 
 _REFERENCE = "docs/theory/parameter-counts.md"
 # `auto` solves the linear program up to so many rows; beyond, it takes more than a few seconds.
@@ -198,9 +198,9 @@ def plan_constant(problem: Problem) -> Plan:
 
 def _refused(make: Callable[[], Made]) -> Made:
     """What floats or the solver cannot do is a refusal."""
-    reason = None
+    refusal = None
     try:
         return make()
     except (RefusedError, UsageError, CertificateError) as error:
-        reason, cause = str(error), cause_of(error)
-    raise Refusal(cause, reason.removeprefix("optimal: "))
+        refusal = refusal_of(error, name="optimal")
+    raise refusal

@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.coupling import overlaps
 from attrpriv.numerics.laws.records import CountPairs, Interval01, RecordLaws
 from attrpriv.numerics.rounding import SOLVED_UP
@@ -72,7 +72,9 @@ def _require_few(records: RecordLaws, pairs: CountPairs, outputs: int) -> None:
         raise UsageError("records: only an event has a box of two probabilities.")
     counts = pairs.high - pairs.low + 1
     if counts * outputs * _CELLS**2 > _MOST_OUTPUTS:
-        raise RefusedError(f"box: {counts} counts of {pairs.n} rows are too many to be looked at cell by cell.")
+        raise RefusedError(f"box: {counts} counts of {pairs.n} rows are too many to be looked at cell by cell.").because(
+            Cause.SIZE
+        )
 
 
 def _log_ratio(outputs: Matrix) -> float:

@@ -30,7 +30,7 @@ from fractions import Fraction
 from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import CertificateError, RefusedError
+from attrpriv.errors import Cause, CertificateError, RefusedError
 from attrpriv.numerics.calibration.kernel import SOLVED_SHARE, require_prior, require_size, whole_row
 from attrpriv.numerics.calibration.linear_program import optimal_envelope
 from attrpriv.numerics.calibration.secret_laws import BITS, Rows, exp_lower, float_laws, loss_upper, require_rows, secret_laws
@@ -99,7 +99,9 @@ def coupling_loss_upper(
 def require_exact(records: RecordLaws) -> None:
     """A mechanism that reads the secret needs the one law of the rows."""
     if not records.exact:
-        raise RefusedError("optimal: a mechanism that reads the secret needs exact probabilities, not intervals.")
+        raise RefusedError("optimal: a mechanism that reads the secret needs exact probabilities, not intervals.").because(
+            Cause.NUMBERS, "exact probabilities"
+        )
 
 
 def overlaps(source: Sequence[int], target: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.groups import EQUALISED_ETA, Form, group_delta_upper, require_equalisable
 from attrpriv.numerics.laws.binomial import binomial_above, binomial_below
@@ -54,7 +54,9 @@ def least_group_noise(
     gaussian_mu(epsilon, delta)  # validates both
     rounding = (1 + math.exp(epsilon)) * EQUALISED_ETA
     if form == "equalised" and not rounding < delta / 2:
-        raise RefusedError(f"delta: equalising needs more than {2 * rounding:.3g}. Got {delta:g}.")
+        raise RefusedError(f"delta: equalising needs more than {2 * rounding:.3g}. Got {delta:g}.").because(
+            Cause.BUDGET, "a larger delta"
+        )
     if group_delta_upper(case, floor_variance, epsilon, form) <= delta:
         return floor_variance
 
@@ -127,7 +129,9 @@ def population_range(n: int, low_share: float, high_share: float, budget: float)
     apart = max(1, min(apart, high - low))
     tail = population_tail(n, low_share, high_share, low, high, apart)
     if not tail <= budget:
-        raise RefusedError(f"delta: no range of counts has a tail of at most {budget:g}.")
+        raise RefusedError(f"delta: no range of counts has a tail of at most {budget:g}.").because(
+            Cause.BUDGET, "a larger delta"
+        )
     return PopulationRange(low, high, apart, tail)
 
 

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.calibration.least_trace import least_trace, positive_part
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
@@ -150,7 +150,9 @@ def _whitened(total: Matrix) -> tuple[Matrix, float]:
     """W with W total W' = 1, and how far rounding may have moved anything that it is applied to, relatively."""
     found = whitened(total)
     if found is None:
-        raise RefusedError("columns: the averages determine each other, or one has no spread. Leave one of them out.")
+        raise RefusedError("columns: the averages determine each other, or one has no spread. Leave one of them out.").because(
+            Cause.TOGETHER, "fewer averages"
+        )
     return found
 
 
@@ -178,7 +180,7 @@ def least_group_covariance(case: VectorCase, epsilon: float, delta: float, floor
         slack *= 2
     raise RefusedError(
         "columns: no noise was found that hides the count behind these averages together. Ask for fewer at once."
-    )
+    ).because(Cause.TOGETHER, "fewer averages")
 
 
 def _dominating(laws: Sequence[tuple[tuple[float, ...], Rows]]) -> Matrix:

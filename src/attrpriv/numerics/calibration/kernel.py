@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.linear_program import (
     MOST_SECRETS,
     MOST_VALUES,
@@ -120,7 +120,9 @@ def middle(records: RecordLaws) -> RecordLaws:
     if records.exact:
         return records
     if not records.binary:
-        raise RefusedError("optimal: only an event may have intervals; other values need exact probabilities.")
+        raise RefusedError("optimal: only an event may have intervals; other values need exact probabilities.").because(
+            Cause.NUMBERS, "exact probabilities"
+        )
     return RecordLaws.event(sum(records.member[1]) / 2, sum(records.rest[1]) / 2)
 
 
@@ -135,7 +137,9 @@ def require_size(records: RecordLaws, pairs: CountPairs) -> None:
     secrets, values = pairs.high - pairs.low + 1, pairs.n * records.width + 1
     if secrets > MOST_SECRETS or values > MOST_VALUES:
         limits = f"at most {MOST_SECRETS} counts and {MOST_VALUES} values of the statistic"
-        raise RefusedError(f"optimal: solves problems of {limits}. Got {secrets} and {values}. Use another mechanism.")
+        raise RefusedError(f"optimal: solves problems of {limits}. Got {secrets} and {values}. Use another mechanism.").because(
+            Cause.SIZE
+        )
 
 
 def weights_loss(weights: Sequence[Sequence[int]], laws: SecretLaws) -> float:

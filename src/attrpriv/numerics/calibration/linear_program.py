@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.rounding import SUM_SLACK
 
 if TYPE_CHECKING:
@@ -197,7 +197,9 @@ def _checked(laws: Any, weights: Any, epsilon: float, *, size: int) -> tuple[Mat
         raise UsageError(f"laws: needs two or more over two or more values. Got {family.shape} and {chances.shape} weights.")
     if family.shape[0] > MOST_SECRETS or family.shape[1] > MOST_VALUES:
         limits = f"at most {MOST_SECRETS} counts and {MOST_VALUES} values"
-        raise RefusedError(f"optimal: solves problems of {limits}. Got {family.shape[0]} and {family.shape[1]}.")
+        raise RefusedError(f"optimal: solves problems of {limits}. Got {family.shape[0]} and {family.shape[1]}.").because(
+            Cause.SIZE
+        )
     for name, law in (("laws", family), ("weights", chances[None, :])):
         # NaN fails both comparisons.
         if not ((law >= 0).all() and (abs(law.sum(axis=1) - 1) <= SUM_SLACK).all()):

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.calibration.count_cases import case_delta, case_loss, case_loss_lower, least_case_scale
 from attrpriv.numerics.calibration.direct import Noise
 from attrpriv.numerics.calibration.half_lines import TAIL
@@ -138,7 +138,9 @@ def parameter_kernel(counts: ParameterCounts, prior: Sequence[float], epsilon: f
     """
     if len(counts.weights) > MOST_SECRETS or counts.n + 1 > MOST_VALUES:
         limits = f"at most {MOST_SECRETS} values of the secret and {MOST_VALUES - 1} rows"
-        raise RefusedError(f"optimal: solves problems of {limits}. Got {len(counts.weights)} and {counts.n:,}.")
+        raise RefusedError(f"optimal: solves problems of {limits}. Got {len(counts.weights)} and {counts.n:,}.").because(
+            Cause.SIZE
+        )
     laws, left = _secret_laws(counts), (epsilon - _slack(counts.spread)) * (1 - 16 * UNIT)
     if not left > 0:
         raise UsageError(f"epsilon: {epsilon:g} is out of reach of the accuracy of the stated numbers.")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
@@ -68,7 +68,9 @@ def secret_laws(records: RecordLaws, pairs: CountPairs, family: Family) -> Secre
         masses = tuple(fixed_binomial_sum(k, high, pairs.n - k, low, BITS) for k in range(pairs.n + 1))
         return SecretLaws(0, masses, pairs.apart)
     if not records.exact:
-        raise RefusedError("optimal: counts with intervals are covered by the corner family only.")
+        raise RefusedError("optimal: counts with intervals are covered by the corner family only.").because(
+            Cause.NUMBERS, "exact probabilities"
+        )
     masses = tuple(_law(records, a, pairs.n) for a in range(pairs.low, pairs.high + 1))
     return SecretLaws(pairs.n * records.values[0], masses, pairs.apart)
 

@@ -20,7 +20,7 @@ import math
 from fractions import Fraction
 from typing import Literal
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.numerics.divergences.gaussian import hockey_stick
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from attrpriv.numerics.laws.groups import GroupCase, downward, upward
@@ -55,7 +55,7 @@ def require_equalisable(case: GroupCase) -> None:
     if case.sd_tolerance > 0:
         raise RefusedError(
             f"tolerance.sd: equalising needs the standard deviations exactly, 0. Got {case.sd_tolerance:g}. Use direct noise."
-        )
+        ).because(Cause.NUMBERS, "tolerance.sd 0")
 
 
 def pair_upper(gap: float, least: float, spread: tuple[float, float], epsilon: float) -> float:

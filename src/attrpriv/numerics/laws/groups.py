@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 
 MeanSd = tuple[float, float]
 # Beyond this the squares leave the range of floats.
@@ -190,7 +190,7 @@ class GroupCase:
             raise RefusedError(
                 f"known_rows: an adversary who knows {self.known} of {self.n} rows may know all of the variation that noise "
                 "could be spared for. Declare fewer known rows."
-            )
+            ).because(Cause.PERSONS, "fewer known rows")
         return downward(total / self.n**2)
 
 
