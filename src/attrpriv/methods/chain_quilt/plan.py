@@ -74,6 +74,7 @@ def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
         raise Refusal(
             Cause.EARLIER,
             "continues releases about the same entries; the column, or the number of rows, was another one before.",
+            needs="the same entries",
         )
     return problem.earlier
 

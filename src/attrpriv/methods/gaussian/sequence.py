@@ -61,7 +61,9 @@ class Past:
         again = [column for column in problem.columns if column in earlier.columns]
         if again:
             raise Refusal(
-                Cause.EARLIER, f"{again[0]}: was released before; ask for it as it was asked then, and it is told again."
+                Cause.EARLIER,
+                f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.",
+                needs="the same question",
             )
         return cls(earlier.columns, earlier.independent, earlier.factor)
 
@@ -92,7 +94,9 @@ class Past:
         for column, own in zip(self.columns, self.independent, strict=True):
             if own < masks[column] * SOLVED_DOWN:
                 raise Refusal(
-                    Cause.EARLIER, f"{column}: was released with less noise below its digits than this policy asks for."
+                    Cause.EARLIER,
+                    f"{column}: was released with less noise below its digits than this policy asks for.",
+                    needs="the resolution of earlier releases",
                 )
 
     def widened(self, masks: Mapping[str, float], factor: float) -> dict[str, float]:

@@ -59,7 +59,9 @@ class Case:
         again = [column for column in problem.columns if column in before]
         if again:
             raise Refusal(
-                Cause.EARLIER, f"{again[0]}: was released before; ask for it as it was asked then, and it is told again."
+                Cause.EARLIER,
+                f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.",
+                needs="the same question",
             )
         asked = tuple(Query("avg", column) for column in (*before, *problem.columns))
         whole = problem.model_copy(update={"queries": asked or problem.queries})
@@ -81,6 +83,7 @@ class Case:
                 Cause.EARLIER,
                 "the secrets read other statistics than they did when the ledger's releases were moved along them; what was "
                 "released does not hide the new ones.",
+                needs="the secrets of earlier releases",
             )
 
     @property
@@ -101,7 +104,11 @@ class Case:
             rows = residual(self.theta[0], columns, self.statistics, self.whole.n)
         size = 0 if self.past is None else len(self.past.steps)
         if self.past is not None and tuple(row[:size] for row in rows[:size]) != self.past.credited:
-            raise Refusal(Cause.EARLIER, "the assumption is another one than that which earlier releases were planned with.")
+            raise Refusal(
+                Cause.EARLIER,
+                "the assumption is another one than that which earlier releases were planned with.",
+                needs="the assumption of earlier releases",
+            )
         return rows
 
     def masks(self) -> dict[str, float]:
@@ -110,7 +117,9 @@ class Case:
         for step in () if self.past is None else self.past.steps:
             if step.noise < least[step.column] * SOLVED_DOWN:
                 raise Refusal(
-                    Cause.EARLIER, f"{step.column}: was released with less noise below its digits than this policy asks for."
+                    Cause.EARLIER,
+                    f"{step.column}: was released with less noise below its digits than this policy asks for.",
+                    needs="the resolution of earlier releases",
                 )
         return least
 
