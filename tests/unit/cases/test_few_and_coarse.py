@@ -21,7 +21,8 @@ from attrpriv.methods.gaussian import plan as gaussian
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
+from tests.refusing import refuses
 
 FAR = 4.0
 
@@ -85,7 +86,7 @@ def nearly_equal(correlation: float, spacing: float) -> Problem:
 
 
 def test_sensitive_columns_that_differ_by_less_than_their_spacing_are_refused() -> None:
-    with pytest.raises(RefusedError, match="apart from one another"):
+    with refuses(RefusedError, Cause.PRECISION, "fewer secrets"):
         plan(nearly_equal(0.999, 1.0), "calibrated_weights")
     assert plan(nearly_equal(0.999, 0.03), "calibrated_weights").mechanism == "calibrated_weights"
 
@@ -189,7 +190,7 @@ def test_rounding_of_a_column_that_the_query_follows_is_not_normal(
     """Exact laws of such tables exceed delta; without noise that covers it, nothing is planned."""
     assert true_delta(n, correlation, epsilon) == pytest.approx(times, rel=5e-3)
     for planner in (gaussian_transport.plan, gaussian.plan):
-        with pytest.raises(Refusal, match="rounding shows in averages"):
+        with refuses(Refusal, Cause.PRECISION, "finer values"):
             planner(tied(correlation, n))
 
 

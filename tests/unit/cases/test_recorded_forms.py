@@ -12,7 +12,7 @@ import pytest
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import combined_box, sd_of_form, vector_box
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
-from attrpriv.errors import AttrprivError, QueryError, RefusedError, UsageError
+from attrpriv.errors import AttrprivError, Cause, QueryError, RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.choose import rank
@@ -23,6 +23,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from tests.refusing import refuses
 
 NAMES = ("weight", "height", "income")
 SD = {"weight": 25.0, "height": 4.0, "income": 30_000.0}
@@ -264,7 +265,7 @@ def test_auto_takes_the_gaussian_mechanism() -> None:
 
 
 def test_an_average_over_a_subset_says_what_it_needs() -> None:
-    with pytest.raises(RefusedError, match=r"declare sizes: .*ward = 'a'.*or release it as a ratio of two sums"):
+    with refuses(RefusedError, Cause.PUBLIC_FACT, "sizes of ward = 'a'"):
         plan("avg(weight) filter (where ward = 'a')")
 
 

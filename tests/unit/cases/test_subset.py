@@ -25,10 +25,11 @@ from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Refusal
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from tests.refusing import refuses
 
 Matrix = Any
 GAP = 0.3
@@ -483,7 +484,7 @@ def test_no_other_mechanism_takes_a_subset(mechanism: str, text: str) -> None:
 def test_a_column_beside_a_group_of_its_name_is_refused() -> None:
     queries = (*asked_for("by group"), Query("avg", "x filter (where ward = 'a')"))
     for listed in (queries, queries[::-1]):
-        with pytest.raises(Refusal, match="is an average of other columns or rows, and the name of a column too"):
+        with refuses(Refusal, Cause.MISTAKE, "another name of the column"):
             grouped(problem("avg(x)", covariance(1), queries=listed))
 
 
@@ -507,6 +508,6 @@ def test_a_group_that_was_released_is_not_released_again() -> None:
 def test_the_last_group_and_all_rows_are_computed_by_the_reader() -> None:
     v = covariance(1)
     first = plan(ASKED["by group"], v, spend=0.5)
-    with pytest.raises(RefusedError, match="follows from the others, weighted by their sizes"):
+    with refuses(RefusedError, Cause.TOGETHER, "fewer subsets"):
         plan("avg(x)", v, earlier=first.certificate.evidence)
     plan("avg(y)", v, earlier=first.certificate.evidence).verify()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from attrpriv.assumptions.chain import Chain
-from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
+from attrpriv.errors import AttrprivError, Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.chain_quilt.proof import ChainEvidence
@@ -16,6 +16,7 @@ from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
+from tests.refusing import refuses
 
 CHAIN: dict[str, Any] = {
     "column": "state",
@@ -155,7 +156,7 @@ def test_a_chain_too_long_to_be_searched_is_left_to_group_dp() -> None:
 
 
 def test_different_chains_in_a_list_are_refused() -> None:
-    with pytest.raises(UsageError, match="the same column and states"):
+    with refuses(UsageError, Cause.MISTAKE, "assume"):
         plan(problem(theta=(Chain(**CHAIN), Chain(**CHAIN | {"column": "other"}))), "chain_quilt")
 
 
@@ -164,7 +165,7 @@ def test_every_other_mechanism_says_that_it_is_not_for_entries() -> None:
     assert [found.mechanism for found in ranking.plans] == ["chain_quilt", "group_dp"]
     assert ranking.plans[1].noise.scale == pytest.approx(100)
     assert ranking.refused["laplace"].reason == "is not for entries(state); chain_quilt is."
-    with pytest.raises(AttrprivError, match="is not for entries"):
+    with refuses(AttrprivError, Cause.SECRET, "mechanism chain_quilt"):
         plan(problem(), "gaussian")
 
 
@@ -212,14 +213,14 @@ def test_when_all_is_spent_nothing_more_is_answered() -> None:
 
 def test_a_tighter_policy_counts_what_was_drawn_and_nothing_else() -> None:
     first = after(None, spend=0.5)
-    with pytest.raises(RefusedError, match=r"may lose 0.5 already, above epsilon 0.4\."):
+    with refuses(RefusedError, Cause.EARLIER, "a larger epsilon"):
         after(first, epsilon=0.4)
     assert after(first, epsilon=0.6).loss() <= 0.6
     slower = Chain(**CHAIN | {"transition": [[0.97, 0.03], [0.05, 0.95]]})
     both = after(first, theta=(*problem().theta, slower), epsilon=3.0)
     assert len(both.checks) == 2
     assert both.loss() == pytest.approx(3.0)
-    with pytest.raises(RefusedError, match="already, above epsilon 1"):
+    with refuses(RefusedError, Cause.EARLIER, "a larger epsilon"):
         after(first, theta=(*problem().theta, slower))
 
 

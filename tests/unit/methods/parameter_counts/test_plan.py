@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from attrpriv.assumptions.parameter_network import ParameterNetwork
-from attrpriv.errors import CertificateError, RefusedError, UsageError
+from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
@@ -23,6 +23,7 @@ from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
+from tests.refusing import refuses
 
 FLIP = ((0.7, 0.3), (0.3, 0.7))
 TALL = Query("count", where="tall = 1")
@@ -127,7 +128,7 @@ def test_the_worst_of_several_networks_and_of_several_secrets() -> None:
     assert plan(problem(theta=(flat, steep)), "laplace").noise.scale == max(alone)
     two = problem(secrets=(Parameter("income"), Parameter("tall")))
     assert plan(two, "laplace").noise.scale >= plan(problem(), "laplace").noise.scale
-    with pytest.raises(RefusedError, match="one secret under one assumption"):
+    with refuses(RefusedError, Cause.SECRET, "one secret under one assumption"):
         plan(two, "optimal")
 
 
@@ -141,7 +142,7 @@ def test_single_rows_on_top() -> None:
     laplace, gaussian = (plan(problem(individuals=0.01, delta=1e-6), name) for name in ("laplace", "gaussian"))
     assert laplace.noise.scale >= 100
     assert gaussian.noise.individuals >= 100
-    with pytest.raises(RefusedError, match="single rows are not protected"):
+    with refuses(RefusedError, Cause.PERSONS, "mechanism laplace"):
         plan(problem(individuals=1.0), "optimal")
 
 
@@ -190,16 +191,16 @@ def test_what_is_not_covered(changes: dict[str, Any], reason: str) -> None:
 
 
 def test_wrong_policies_are_bad_usage() -> None:
-    with pytest.raises(UsageError, match="hides parameters of the network"):
+    with refuses(UsageError, Cause.SECRET, "a parameter of the network"):
         plan(problem(secrets=(Secret("mean(income)", within=1.0),)), "laplace")
     sure = Network(nodes={**network().nodes, "income": Node(states=("low", "high"), table=((1.0, 0.0),))})
     with pytest.raises(UsageError, match="single possible value"):
         plan(problem(theta=(assumed(sure),)), "laplace")
-    with pytest.raises(UsageError, match="needs delta above 0"):
+    with refuses(UsageError, Cause.BUDGET, "delta above 0"):
         plan(problem(), "gaussian")
-    with pytest.raises(UsageError, match="classical is for means"):
+    with refuses(UsageError, Cause.MISTAKE, "calibration analytic"):
         plan(problem(delta=1e-6, calibration="classical"), "gaussian")
-    with pytest.raises(RefusedError, match="up to 20,000 rows"):
+    with refuses(RefusedError, Cause.SIZE, "mechanism laplace"):
         plan(problem(delta=1e-6, n=50_000), "gaussian")
 
 

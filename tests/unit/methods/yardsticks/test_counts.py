@@ -6,11 +6,12 @@ import math
 
 import pytest
 
-from attrpriv.errors import RefusedError, UsageError
+from attrpriv.errors import Cause, RefusedError, UsageError
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from tests.refusing import refuses
 from tests.unit.methods.counts import column, problem, smokers
 
 PRIOR = {"yes": 0.25}
@@ -98,9 +99,9 @@ def test_the_error_of_a_constant_covers_the_box() -> None:
 
 
 def test_the_constant_needs_a_prior_and_one_number() -> None:
-    with pytest.raises(RefusedError, match="needs a prior for the share of each category"):
+    with refuses(RefusedError, Cause.NUMBERS, "a prior for the share of each category"):
         plan(problem(), "constant")
-    with pytest.raises(RefusedError, match="is for one number"):
+    with refuses(RefusedError, Cause.TOGETHER, "one query at a time"):
         plan(problem(VALUES, queries=(Query("count", group_by="x"),)), "constant")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from attrpriv.assumptions.parameter_network import ParameterNetwork
-from attrpriv.errors import CertificateError, RefusedError, UsageError
+from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.choice.choose import plan, rank
@@ -24,6 +24,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from tests.refusing import refuses
 from tests.unit.queries.small_tables import Rows, answers, value_of
 
 COIN = Node(states=("0", "1"), table=((0.5, 0.5),))
@@ -265,16 +266,16 @@ def test_auto_prefers_a_view_to_noise_of_the_whole_range() -> None:
 def test_a_declared_range_is_cut_to_what_bounds_allow() -> None:
     how = ranged(problem("var_pop(x)", ranges={"var_pop(x)": (-5.0, 1.0)})).how
     assert how.range == (0.0, 1.0)
-    with pytest.raises(UsageError, match="meet what its bounds allow"):
+    with refuses(UsageError, Cause.MISTAKE, "ranges"):
         plan(problem("var_pop(x)", ranges={"var_pop(x)": (7.0, 8.0)}), "markov_quilt")
 
 
 def test_a_quantile_needs_bounds_or_a_range() -> None:
     found = ranged(problem("median(x)", bounds={}, ranges={"median(x)": (0.0, 2.0)}))
     assert (found.width, found.how.clips) == (2.0, {"x": (0.0, 2.0)})
-    with pytest.raises(RefusedError, match=r"needs bounds for x; declare bounds: \{x: \[low, high\]\}"):
+    with refuses(RefusedError, Cause.PUBLIC_FACT, "bounds of x"):
         plan(problem("median(x)", bounds={}), "group_dp")
-    with pytest.raises(RefusedError, match=r"needs bounds for x; declare bounds: \{x: \[low, high\]\}"):
+    with refuses(RefusedError, Cause.PUBLIC_FACT, "bounds of x"):
         plan(problem("median(2 * x)", bounds={}, ranges={"median(2 * x)": (0.0, 2.0)}), "group_dp")
 
 
@@ -313,7 +314,7 @@ def test_what_is_not_covered_is_refused(name: str, mechanism: str) -> None:
 
 
 def test_other_mechanisms_name_this_way() -> None:
-    with pytest.raises(RefusedError, match="bounds or ranges, and markov_quilt"):
+    with refuses(RefusedError, Cause.STATISTIC, "a view"):
         plan(problem("var_pop(x)"), "laplace")
 
 
