@@ -21,11 +21,12 @@ PACKAGE = "attrpriv"
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"formatting"},
     "formatting": set(),
+    "lazy": set(),
     "frozen": {"errors"},
     "notebook": {"errors", "formatting"},
     "queries": {"errors"},
     "noise": {"errors"},
-    "numerics": {"errors", "frozen"},
+    "numerics": {"errors", "frozen", "lazy"},
     "engines": {"errors", "frozen", "numerics", "queries", "problem"},
     "problem": {"errors", "frozen", "notebook", "numerics", "queries"},
     "assumptions": {"errors", "frozen", "numerics", "problem", "queries"},
