@@ -22,8 +22,6 @@ from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
 from attrpriv.accounting.rules import mixed
 from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.engines.view import columns_left
-from attrpriv.engines.view_file import check_out, limit_memory
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
@@ -39,15 +37,15 @@ from attrpriv.session.derived import with_computed
 from attrpriv.session.ledger_record import LedgerRecord
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
-from attrpriv.session.release import Release, drawn_answers
+from attrpriv.session.release import Answer, Release, drawn_answers
 from attrpriv.session.request import Asked, require_answered
 from attrpriv.session.split import Planner, Queries, Ranked, Steps, read_questions, settle
 from attrpriv.session.table_reads import read, require_other_records
 from attrpriv.session.turns import Turn, in_turns
-from attrpriv.session.view_rows import ViewRows, require_answerable
 
 if TYPE_CHECKING:
     from attrpriv.problem.problem import Problem
+    from attrpriv.session.view_rows import ViewRows
 
 # A plan that another process overtook is made again. Each time somebody got on, so this is never reached by two.
 _TRIES = 1000
@@ -196,6 +194,10 @@ class Session:
 
         Real records, to compute on, not to publish. It is drawn once for a ledger and never again.
         """
+        from attrpriv.engines.view import columns_left
+        from attrpriv.engines.view_file import check_out, limit_memory
+        from attrpriv.session.view_rows import ViewRows
+
         self._require_same_process()
         plan = self.view_plan()
         ledger = self._require_ledger()
@@ -217,9 +219,17 @@ class Session:
         return plan.model_copy(update={"notes": (*plan.notes, *self._belongs.others())})
 
     def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
+        from attrpriv.session.view_rows import ViewRows
+
         named = self._belongs.named()
         self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, named, known=self._rows)
         return self._rows
+
+    def _from_view(self, queries: tuple[Query, ...], view: ViewPlan, ledger: Ledger) -> tuple[Answer, ...]:
+        from attrpriv.session.view_rows import require_answerable
+
+        require_answerable(self._open(), self.policy, queries)
+        return self._rows_of(view, ledger).answers(queries)
 
     def _look(self, queries: tuple[Query, ...]) -> Asked:
         """What is asked, against what the ledger holds now."""
@@ -291,8 +301,7 @@ class Session:
         try:
             require_other_records(self.policy, self._open)
             if plan.view is not None:
-                require_answerable(self._open(), self.policy, plan.queries)
-                answers = self._rows_of(plan.view, ledger).answers(plan.queries)
+                answers = self._from_view(plan.queries, plan.view, ledger)
             else:
                 values = plan.answered(read(self._open, plan, self.policy))
                 if values is None:

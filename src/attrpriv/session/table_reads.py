@@ -14,10 +14,8 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.parameter_network import ParameterNetwork
-from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
-from attrpriv.engines.statistics import StatisticRead, statistic
 from attrpriv.engines.tables import Source
 from attrpriv.engines.tally import TallyRead
 from attrpriv.errors import CertificateError, DataError
@@ -93,6 +91,8 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
 
 def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> tuple[list[Fraction], tuple[int, ...]]:
     """The exact value of the plan's statistic, kept in its range, from one pass."""
+    from attrpriv.engines.statistics import StatisticRead, statistic
+
     (query,) = [query for query in plan.queries if not query.whole_table]
     rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips))
     if rows != plan.n:
@@ -138,6 +138,8 @@ def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[Sequence[int], Se
 
 def weighted(opened: Opened, plan: Plan) -> tuple[int, Sequence[int], Sequence[Sequence[int]]]:
     """The number of rows, and the sums and products of the columns that are weighted, from one pass."""
+    from attrpriv.engines.gram import GramRead, gram
+
     found = gram(opened(), [GramRead(*one) for one in plan.certificate.evidence.gram_columns()])
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
