@@ -7,10 +7,12 @@ It releases avg(weight) of the students from the command line to the ledger, und
 | modules | ours of which a function was called |
 | functions | of these |
 | switches | pairs of modules of which the one calls the other |
-| hops back | switches from a room to one that is above it, which imports do not allow |
+| hops back | functions of a room that one below it calls |
 | loaded | our modules that were imported |
 
-What is called while a module is imported does not count, nor does a class body. With `--list` each module is named.
+What is called while a module is imported does not count, nor does a class body. No hop back is what a lower room is given to
+call: a method that overrides one of its own, a check of a frozen value, a function made for the occasion. With `--list` each
+module is named.
 """
 
 from __future__ import annotations
@@ -71,7 +73,14 @@ import json, sys, threading
 from pathlib import Path
 import attrpriv
 root = str(Path(attrpriv.__file__).parent) + "/"
-functions, switches = set(), set()
+functions, switches, hops = set(), set(), set()
+
+def given(frame, before):
+    # Whether the caller was given this to call: see above.
+    code, value = frame.f_code, frame.f_locals.get("self", frame.f_locals.get("cls"))
+    kind = value if isinstance(value, type) else type(value)
+    owners = [one for one in kind.__mro__ if code.co_name in vars(one) and one.__module__.startswith("attrpriv")]
+    return "<" in code.co_qualname or before.startswith("frozen") or len(owners) > 1
 
 def ours(frame):
     while frame is not None and not frame.f_code.co_filename.startswith(root):
@@ -83,9 +92,11 @@ def hook(frame, event, argument):
     if event != "call" or not code.co_flags & 1 or not code.co_filename.startswith(root):
         return
     here, before = code.co_filename[len(root):-3], ours(frame.f_back)
-    functions.add((here, code.co_qualname if hasattr(code, "co_qualname") else code.co_name))
+    functions.add((here, code.co_qualname))
     if before is not None and before != here:
         switches.add((before, here))
+        if not given(frame, before):
+            hops.add((before, here))
 
 from attrpriv.cli import main
 sys.argv = ["attrpriv", "release", "students.yaml", "--json", *sys.argv[1:]]
@@ -96,7 +107,8 @@ except SystemExit as end:
     code = end.code
 sys.setprofile(None)
 loaded = sorted(name for name in sys.modules if name.split(".")[0] == "attrpriv")
-told = {"exit": code or 0, "functions": sorted(functions), "switches": sorted(switches), "loaded": loaded}
+told = {"functions": sorted(functions), "switches": sorted(switches), "calls": sorted(hops), "loaded": loaded}
+told["exit"] = code or 0
 Path("walk.json").write_text(json.dumps(told))
 """
 
@@ -111,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:10} {value}")
     if asked.list:
         print(*sorted({module for module, _ in told["functions"]}), sep="\n")
-        print(*(f"hop back: {a} -> {b}" for a, b in hops_back(told["switches"])), sep="\n")
+        print(*(f"hop back: {a} -> {b}" for a, b in hops_back(told["calls"])), sep="\n")
 
 
 def walk(mechanism: str) -> dict[str, list[list[str]]]:
@@ -140,7 +152,7 @@ def _students(place: Path) -> None:
 def numbers(told: dict[str, list[list[str]]]) -> dict[str, int]:
     """The counts that stand in docs/architecture.md."""
     modules = {module for module, _ in told["functions"]}
-    hops = len(hops_back(told["switches"]))
+    hops = len(hops_back(told["calls"]))
     return {
         "modules": len(modules),
         "functions": len(told["functions"]),
@@ -150,9 +162,9 @@ def numbers(told: dict[str, list[list[str]]]) -> dict[str, int]:
     }
 
 
-def hops_back(switches: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+def hops_back(calls: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Calls from a room to one above it; a method's own folder counts as one room with all methods."""
-    return [(a, b) for a, b in switches if _height(b) > _height(a)]
+    return [(a, b) for a, b in calls if _height(b) > _height(a)]
 
 
 def _height(module: str) -> int:
