@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from attrpriv.errors import UsageError
+from attrpriv.errors import AttrprivError, UsageError
 
 _STEPS = 2000
 # So many guesses by a line; then halves.
@@ -152,3 +152,15 @@ def least_at(function: Callable[[float], float], low: float, high: float, steps:
             right = low + ratio * (high - low)
             at_right = function(right)
     return left if at_left <= at_right else right
+
+
+def or_infinite(bound: Callable[[], float]) -> float:
+    """An upper bound; infinite where none can be computed.
+
+    >>> or_infinite(lambda: 2.0)
+    2.0
+    """
+    try:
+        return bound()
+    except AttrprivError:
+        return math.inf

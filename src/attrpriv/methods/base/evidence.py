@@ -4,6 +4,7 @@
 |---|---|
 | `delta(epsilon)` | nothing: every kind computes its own |
 | `describe()` | no line |
+| `model_error(epsilon, delta)` | nothing is known of what wrong numbers do |
 | `follows(earlier)`, `spent(epsilon, delta)` | it stands alone: nothing before it, and no rule leads on from it |
 | `covers`, `covers_statistic`, `covers_tally` | no average, no statistic, no count |
 | `suits(columns, ...)` | any columns, each of which `covers` is asked about |
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
-from attrpriv.methods.base.accuracy import ROOM, ErrorLaw
+from attrpriv.methods.base.accuracy import ROOM, ErrorLaw, ModelError
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import clamp_bits, clamp_law, clamped, statistic
 from attrpriv.methods.base.column_plan import ColumnPlan, noisy
@@ -115,6 +116,13 @@ class Evidence(FrozenModel):
 
     def describe(self) -> tuple[str, ...]:
         """What the numbers say, a line each."""
+        return ()
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """What really holds, of a promise at (epsilon, delta), where stated numbers are off; nothing where no bound is known.
+
+        A kind answers where its own numbers tell. Elsewhere the method says it, from the assumption.
+        """
         return ()
 
     def spent(self, epsilon: float, delta: float) -> float:

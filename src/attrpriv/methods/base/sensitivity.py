@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.accuracy import ModelError, unaffected
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.numerics.rounding import COMPUTED_UP
 
@@ -49,6 +50,9 @@ class LaplaceEvidence(Evidence):
     def width_of(self, column: str) -> float | None:
         return least_width(self.terms, column)
 
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return unaffected(epsilon)
+
 
 def covers_statistic(terms: Sequence[LaplaceTerm], name: str, width: Fraction, kind: str, scale: float) -> bool:
     """Whether Laplace noise of this scale on a statistic kept in a range of this width is what was counted on."""
@@ -77,3 +81,6 @@ class ConstantEvidence(Evidence):
 
     def delta(self, epsilon: float) -> float:
         return 0.0
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return unaffected(epsilon)

@@ -26,7 +26,6 @@ from attrpriv.methods.base.tally import Tally
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
 from attrpriv.methods.count_noise.plan import additive_error
-from attrpriv.methods.markov_quilt.model_error import chain_model_error
 from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, chain_score
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.rounding import SOLVED_UP
@@ -167,7 +166,7 @@ def _plan(
         certificate,
         reference=_REFERENCE,
         errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
-        model_error=chain_model_error(evidence),
+        model_error=evidence.model_error(problem.epsilon, problem.delta),
         notes=(
             *_notes(problem, chains[0], found, sum(score.skipped > 0 for score in scores), max(s.skipped for s in scores)),
             *_joint_notes(evidence),

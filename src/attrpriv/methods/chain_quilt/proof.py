@@ -16,7 +16,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
+from attrpriv.methods.base.accuracy import ModelError
 from attrpriv.methods.base.evidence import Counted, Evidence
+from attrpriv.methods.chain_quilt.model_error import chain_model_error
 from attrpriv.numerics.calibration.chain_quilt import chain_loss
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.rounding import ROUNDED_UP
@@ -68,6 +70,9 @@ class ChainEvidence(Evidence):
             f"worst entry, chain {check.theta + 1}: row {check.node}; {check.near} near; influence {check.influence:.6g}"
             for check in self.checks
         )
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return chain_model_error(self)
 
     def rate(self) -> float:
         """The sum of width/scale over this release and all before it, from above."""

@@ -15,7 +15,6 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally
 from attrpriv.methods.base.wording import common_assumptions
-from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.proof import CountCheck
 from attrpriv.methods.count_noise.sets import set_assumptions
 from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
@@ -97,7 +96,7 @@ def tally_plan(
         certificate,
         reference=reference,
         errors=tuple(additive_error(problem, tally, query) for query in problem.queries),
-        model_error=count_model_error(evidence, problem.epsilon, problem.delta),
+        model_error=evidence.model_error(problem.epsilon, problem.delta),
         notes=(*noise_notes(tally), *notes),
     )
 

@@ -20,14 +20,18 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
+from attrpriv.methods.count_noise.model_error import NoisyCount
 from attrpriv.numerics.calibration.direct import direct_delta
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
 from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.divergences.lattice import lattice_delta_upper
 from attrpriv.numerics.laws.lattice import discrete_gaussian
+from attrpriv.numerics.laws.off import widened
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from attrpriv.numerics.rounding import COMPUTED_UP
+from attrpriv.numerics.search import or_infinite
 
 
 class CountCheck(FrozenModel):
@@ -63,6 +67,14 @@ class CountLaplaceEvidence(CountEvidence):
         drawn = (told.noise, told.scale) == ("laplace" if self.scale else "none", self.scale)
         return drawn and told.histogram == self.histogram and _counted(self.checks, told)
 
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """By the exact loss over the wider box."""
+        return off_by(lambda off: or_infinite(self._wider(off).loss))
+
+    def _wider(self, off: float) -> CountLaplaceEvidence:
+        wider = [check.model_copy(update={"records": widened(check.records, off)}) for check in self.checks]
+        return self.model_copy(update={"checks": tuple(wider)})
+
 
 class CountDirectEvidence(CountEvidence):
     """Whole-number noise on a count or a sum, checked by the laws of the noisy answers themselves."""
@@ -82,6 +94,9 @@ class CountDirectEvidence(CountEvidence):
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale) == (self.noise, self.scale)
         return drawn and not told.histogram and _counted(self.checks, told)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return NoisyCount(self, epsilon, delta).model_error()
 
 
 class WassersteinEvidence(CountEvidence):
@@ -108,6 +123,9 @@ class WassersteinEvidence(CountEvidence):
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale) == (self.noise, self.scale)
         return drawn and not told.histogram and _counted(self.checks, told)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return NoisyCount(self, epsilon, delta).model_error()
 
 
 def _counted(checks: Sequence[CountCheck], told: Counted) -> bool:

@@ -19,7 +19,6 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import count_assumptions
 from attrpriv.methods.count_transport.hybrid import hybrid_moved, least_hybrid_scale, require_feasible
 from attrpriv.methods.count_transport.lattice import Moved, largest, moved
@@ -63,7 +62,7 @@ def plan(problem: Problem) -> Plan:
         certificate,
         reference=_REFERENCE,
         errors=tuple(_answer_error(tally, query, problem.n, best.error) for query in problem.queries),
-        model_error=count_model_error(best.evidence, problem.epsilon, problem.delta),
+        model_error=best.evidence.model_error(problem.epsilon, problem.delta),
         notes=_notes(found, case, best),
     )
 

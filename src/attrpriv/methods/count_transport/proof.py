@@ -15,11 +15,14 @@ from typing import Literal
 
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import NonNegative
+from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
-from attrpriv.methods.count_transport.hybrid import hybrid_loss
+from attrpriv.methods.count_transport.hybrid import hybrid_loss, transport_box_loss
 from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds, transport_row
 from attrpriv.noise import coupled_draw, whole_laplace
+from attrpriv.numerics.laws.off import moved, widened
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.search import or_infinite
 
 
 class CountTransportEvidence(CountEvidence):
@@ -43,6 +46,17 @@ class CountTransportEvidence(CountEvidence):
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, 0.0, told)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """Of what is drawn, where the rows follow another law: cell by cell for few rows, else by how far a mass can move."""
+        return off_by(self._real)
+
+    def _real(self, off: float) -> float:
+        transport, pairs = self.transport, self.pairs
+        loss = or_infinite(lambda: transport_bounds(transport).loss) + moved(transport.records, pairs, off)
+        if not transport.records.binary:
+            return loss
+        return min(loss, or_infinite(lambda: transport_box_loss(transport, widened(transport.records, off), pairs)))
 
 
 class CountHybridEvidence(CountEvidence):
@@ -68,6 +82,14 @@ class CountHybridEvidence(CountEvidence):
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, self.scale, told)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """By all vertices of the wider box."""
+        return off_by(self._real)
+
+    def _real(self, off: float) -> float:
+        wider = widened(self.records, off)
+        return or_infinite(lambda: hybrid_loss(self.transport, wider, self.pairs, self.scale))
 
 
 def _drawn(transport: CountTransport, total: int, members: int, scale: float) -> int:

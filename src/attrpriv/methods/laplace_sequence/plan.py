@@ -17,11 +17,9 @@ from functools import cache
 
 from attrpriv.cases.lattice import Counted, counted, rows_apart
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.methods.base.accuracy import ModelError, unaffected
 from attrpriv.methods.base.certificate import LEAST_LEFT
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import count_plan, row_scale
 from attrpriv.methods.laplace_sequence.joint_law import joint_laws
 from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck, rate_of
@@ -144,13 +142,6 @@ def range_assumes(problem: Problem) -> tuple[str, ...]:
         f"the number of rows, {problem.n}, is public",
         "nothing else about this table is released outside the ledger",
     )
-
-
-def range_model_error(problem: Problem, evidence: object) -> tuple[ModelError, ...]:
-    """The range itself rests on no probability; counts before it may."""
-    if isinstance(evidence, CountSequenceEvidence) and evidence.past.reads:
-        return count_model_error(evidence)
-    return unaffected(problem.epsilon)
 
 
 def _draw(found: Counted) -> CountDraw:

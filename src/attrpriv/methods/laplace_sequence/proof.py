@@ -18,12 +18,15 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
+from attrpriv.methods.base.accuracy import ModelError, off_by, unaffected
 from attrpriv.methods.base.evidence import INTERVALS, Counted, Evidence
 from attrpriv.methods.base.sensitivity import LaplaceTerm, covers_range, covers_statistic, least_width
 from attrpriv.methods.laplace_sequence.joint_loss import joint_row_loss
 from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
+from attrpriv.numerics.laws.off import widened
 from attrpriv.numerics.laws.records import RecordLaws
 from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_UP
+from attrpriv.numerics.search import or_infinite
 
 # Statistics beyond this many are not told apart any more: a row pays their whole span.
 MOST_DRAWS = 24
@@ -105,6 +108,12 @@ class SequenceCheck(FrozenModel):
     laws: tuple[RecordLaws | None, ...] = Field(description="in the order of everything drawn, this release included")
     joint: tuple[JointLaw, ...] = Field(default=(), description="statistics of which more is known than the law of each")
 
+    def wider(self, off: float) -> SequenceCheck:
+        """With every probability off by a share of itself."""
+        laws = tuple(None if law is None else widened(law, off) for law in self.laws)
+        joint = tuple(one.model_copy(update={"atoms": widened(one.atoms, off)}) for one in self.joint)
+        return self.model_copy(update={"laws": laws, "joint": joint})
+
 
 class CountSequenceEvidence(Evidence):
     """Laplace noise on counts and averages, everything released so far taken together."""
@@ -150,6 +159,15 @@ class CountSequenceEvidence(Evidence):
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything drawn has used; delta is not needed."""
         return self.loss() / epsilon * ROUNDED_UP
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """The loss of everything drawn where laws are off; noise for the whole range rests on none."""
+        if self.now is None and not self.past.reads:
+            return unaffected(epsilon)
+        return off_by(lambda off: or_infinite(self._wider(off).loss))
+
+    def _wider(self, off: float) -> CountSequenceEvidence:
+        return self.model_copy(update={"checks": tuple(check.wider(off) for check in self.checks)})
 
     def follows(self, earlier: object | None) -> bool:
         """Whether what it calls past is what `earlier` says was drawn; None: nothing was."""

@@ -30,7 +30,6 @@ from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.plan import additive_error
-from attrpriv.methods.markov_quilt.model_error import quilt_model_error
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
@@ -290,7 +289,7 @@ def _assembled(
         certificate,
         reference=_REFERENCE,
         errors=errors,
-        model_error=quilt_model_error(evidence),
+        model_error=evidence.model_error(problem.epsilon, problem.delta),
         notes=_notes(case, evidence),
     )
 

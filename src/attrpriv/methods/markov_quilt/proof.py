@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
+from attrpriv.methods.base.accuracy import ModelError
 from attrpriv.methods.base.evidence import Counted, Evidence
+from attrpriv.methods.markov_quilt.model_error import quilt_model_error
 from attrpriv.methods.markov_quilt.score import quilt_loss
 from attrpriv.numerics.divergences.influence import max_influence
 from attrpriv.numerics.networks.network import Network
@@ -116,6 +118,9 @@ class QuiltEvidence(Evidence):
         from attrpriv.methods.markov_quilt.picture import draw_plan
 
         return draw_plan(self, epsilon, secret)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return quilt_model_error(self)
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything released so far uses: the loss over epsilon, from above."""

@@ -20,7 +20,6 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import count_assumptions
 from attrpriv.methods.optimal.near_coupling import certified_near_coupling, near_solvable
 from attrpriv.methods.optimal.population_coupling import certified_population_coupling, population_solvable
@@ -59,7 +58,7 @@ def plan(problem: Problem) -> Plan:
         certificate,
         reference="docs/theory/optimal.md",
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
-        model_error=count_model_error(evidence),
+        model_error=evidence.model_error(problem.epsilon, problem.delta),
         notes=_notes(found, case, reads),
     )
 

@@ -16,13 +16,17 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.errors import DataError
+from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.methods.optimal.population_coupling import population_loss_upper
 from attrpriv.noise import coupled_draw, draw
+from attrpriv.numerics.calibration.box_loss import box_loss
 from attrpriv.numerics.calibration.coupling import coupling_loss_upper
 from attrpriv.numerics.calibration.kernel import kernel_loss_upper
+from attrpriv.numerics.laws.off import moved, widened
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.search import or_infinite
 
 Rows = tuple[tuple[int, ...], ...]
 
@@ -59,6 +63,20 @@ class KernelEvidence(CountEvidence):
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.records, self.pairs, told)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """The loss at the corner of the wider box, or what it is and how far a mass can move."""
+        return off_by(self._real)
+
+    def _real(self, off: float) -> float:
+        corner = math.inf
+        if self.records.binary:
+            wider = widened(self.records, off)
+            corner = or_infinite(lambda: kernel_loss_upper(self.weights, wider, self.pairs, "corner"))
+        if not self.records.exact:
+            return corner
+        loss = or_infinite(lambda: kernel_loss_upper(self.weights, self.records, self.pairs, self.family))
+        return min(corner, loss + moved(self.records, self.pairs, off))
 
 
 class CouplingEvidence(CountEvidence):
@@ -98,3 +116,14 @@ class CouplingEvidence(CountEvidence):
         if self.pairs != CountPairs.all_of(self.pairs.n):
             return math.inf
         return population_loss_upper(self.sources, self.targets, self.records, self.pairs.n, self.shares)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """Of the very slices that are drawn from, where the rows follow another law."""
+        return off_by(self._real)
+
+    def _real(self, off: float) -> float:
+        loss = or_infinite(self.loss) + moved(self.records, self.pairs, off)
+        if not self.records.binary or self.shares is not None:
+            return loss
+        wider = widened(self.records, off)
+        return min(loss, or_infinite(lambda: box_loss(self.sources, self.targets, wider, self.pairs)))

@@ -31,7 +31,6 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.count_noise.model_error import count_model_error
 from attrpriv.methods.count_noise.plan import row_scale, tally_plan
 from attrpriv.methods.count_noise.wasserstein import shift_scale
 from attrpriv.methods.optimal.plan import kernel_answer_error
@@ -180,7 +179,7 @@ def plan_optimal(problem: Problem) -> Plan:
         certificate,
         reference=_REFERENCE,
         errors=tuple(kernel_answer_error(tally, query, problem.n, error) for query in problem.queries),
-        model_error=count_model_error(evidence),
+        model_error=evidence.model_error(problem.epsilon, problem.delta),
         notes=("expected errors are averages over the network.", *parameter_notes(found)),
     )
 

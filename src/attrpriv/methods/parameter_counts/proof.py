@@ -13,11 +13,15 @@ again from them, over all pairs and both ways, with what they leave open; and th
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from functools import partial
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.methods.count_noise.proof import shifted_delta
 from attrpriv.noise import draw
@@ -26,10 +30,13 @@ from attrpriv.numerics.calibration.parameter_counts import (
     parameter_delta,
     parameter_distance,
     parameter_kernel_loss,
+    parameter_loss,
 )
-from attrpriv.numerics.rounding import COMPUTED_UP
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
+from attrpriv.numerics.search import least_epsilon, or_infinite
 
 Rows = tuple[tuple[int, ...], ...]
+NoiseKind = Literal["laplace", "gaussian", "none"]
 
 
 class ParameterCheck(FrozenModel):
@@ -54,12 +61,20 @@ class _ParameterEvidence(Evidence):
         """The noise that was counted on."""
         raise NotImplementedError
 
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        """The probabilities of the counted column's parameter, given the hidden one, are off."""
+        return off_by(lambda off: (math.log1p(off) - math.log1p(-off)) * SOLVED_UP + self._moved(off, delta))
+
+    def _moved(self, off: float, delta: float) -> float:
+        """The least epsilon at which the delta is enough for masses that are larger by this share."""
+        raise NotImplementedError
+
 
 class ParameterNoiseEvidence(_ParameterEvidence):
     """Whole-number noise, or none, on a count."""
 
     kind: Literal["parameter_noise"] = "parameter_noise"
-    noise: Literal["laplace", "gaussian", "none"]
+    noise: NoiseKind
     scale: NonNegative
 
     def delta(self, epsilon: float) -> float:
@@ -68,6 +83,9 @@ class ParameterNoiseEvidence(_ParameterEvidence):
     def _drawn(self) -> tuple[str, float]:
         return self.noise, self.scale
 
+    def _moved(self, off: float, delta: float) -> float:
+        return _noisy(self.checks, self.noise, self.scale, delta / (1 + off) * COMPUTED_DOWN)
+
 
 class ParameterWassersteinEvidence(_ParameterEvidence):
     """Noise for the distance W by which the laws must be moved, mass `ignored` of them left aside."""
@@ -75,7 +93,7 @@ class ParameterWassersteinEvidence(_ParameterEvidence):
     kind: Literal["parameter_wasserstein"] = "parameter_wasserstein"
     distance: int = Field(ge=0)
     ignored: NonNegative
-    noise: Literal["laplace", "gaussian", "none"]
+    noise: NoiseKind
     scale: NonNegative
 
     def delta(self, epsilon: float) -> float:
@@ -86,6 +104,9 @@ class ParameterWassersteinEvidence(_ParameterEvidence):
 
     def _drawn(self) -> tuple[str, float]:
         return self.noise, self.scale
+
+    def _moved(self, off: float, delta: float) -> float:
+        return _noisy(self.checks, self.noise, self.scale, delta / (1 + off) * COMPUTED_DOWN)
 
 
 class ParameterKernelEvidence(_ParameterEvidence):
@@ -104,3 +125,21 @@ class ParameterKernelEvidence(_ParameterEvidence):
 
     def _drawn(self) -> tuple[str, float]:
         return "kernel", 0.0
+
+    def _moved(self, off: float, delta: float) -> float:
+        losses = (or_infinite(partial(parameter_kernel_loss, self.weights, check.counts)) for check in self.checks)
+        return max(losses)
+
+
+def _noisy(checks: Sequence[ParameterCheck], noise: NoiseKind, scale: float, delta: float) -> float:
+    """The least epsilon, from above, that whole-number noise reaches: alone, or with delta."""
+    pure = math.inf
+    if noise != "gaussian":
+        pure = max(or_infinite(partial(parameter_loss, check.counts, scale)) for check in checks)
+    if not delta:
+        return pure
+
+    def reached(epsilon: float) -> float:
+        return max(parameter_delta(check.counts, noise, scale, epsilon) for check in checks)
+
+    return min(pure, or_infinite(lambda: least_epsilon(reached, delta)))

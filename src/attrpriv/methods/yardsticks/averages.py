@@ -23,7 +23,7 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
 from attrpriv.problem.assumption import Assumption
@@ -192,6 +192,6 @@ def _assemble(
         AveragesPart(columns=columns),
         certificate,
         reference=_REFERENCE,
-        model_error=range_model_error(problem, certificate.evidence),
+        model_error=certificate.evidence.model_error(problem.epsilon, problem.delta),
         notes=notes,
     )

@@ -25,7 +25,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.count_noise.plan import additive_error
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
 from attrpriv.methods.yardsticks import averages
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws
@@ -165,6 +165,6 @@ def _plan(
         certificate,
         reference=_REFERENCE,
         errors=errors,
-        model_error=range_model_error(problem, certificate.evidence),
+        model_error=certificate.evidence.model_error(problem.epsilon, problem.delta),
         notes=notes,
     )

@@ -26,7 +26,7 @@ from attrpriv.methods.base.parts import StatisticPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import LaplaceTerm
 from attrpriv.methods.base.statistic_plan import StatisticPlan
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget, range_model_error
+from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
@@ -176,6 +176,6 @@ def plan_group_dp(problem: Problem) -> Plan:
         StatisticPart(columns=(part,), statistic=found.how),
         certificate,
         reference=_REFERENCE,
-        model_error=range_model_error(problem, certificate.evidence),
+        model_error=certificate.evidence.model_error(problem.epsilon, problem.delta),
         notes=found.notes,
     )
