@@ -177,6 +177,9 @@ METHODS: tuple[Method, ...] = (
     ),
 )
 
+VIEW = ".view.plan:plan_view"
+"""Home of the function that plans a view by itself, before anything is asked."""
+
 MECHANISMS: tuple[str, ...] = tuple(method.name for method in METHODS)
 """The names of ours."""
 

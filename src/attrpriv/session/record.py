@@ -22,7 +22,6 @@ from attrpriv.accounting.standing import Known, decide_again
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.policy import Policy
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -233,10 +232,11 @@ def _is_number(told: object) -> bool:
 
 def _covers_view(entry: Entry) -> bool:
     """Whether the rows kept are those that the certificate counted on."""
-    evidence = Certificate.from_json(entry.details["certificate"]).evidence
-    if not isinstance(evidence, ViewEvidence):
+    counted = Certificate.from_json(entry.details["certificate"]).evidence.view_of()
+    if counted is None:
         return False
-    return (evidence.n, [cell.to_json() for cell in evidence.cells]) == (entry.plan["n"], entry.plan["cells"])
+    n, cells = counted
+    return (n, [cell.to_json() for cell in cells]) == (entry.plan["n"], entry.plan["cells"])
 
 
 def _require(same: bool) -> None:

@@ -2,8 +2,9 @@
 
 A certificate proves what follows from its own numbers. That these are the policy's (its secrets, pairs and laws) shows only
 when the policy is planned again: for the recorded queries and number of rows, on top of the recorded past, with the recorded
-share. The two plans must then be one, in everything but `_WORDS`, and the numbers that programs find (`_SOLUTIONS`): a program
-may end elsewhere on another machine, and its solution is proved by the certificate itself, against laws that are compared.
+share. The two plans must then be one, in everything but `_WORDS`, and the numbers that programs find (`found_by_program` of
+their evidence): a program may end elsewhere on another machine, and its solution is proved by the certificate itself, against
+laws that are compared.
 
 What must never change: everything is compared that is not named below, so that what a plan gains is compared too.
 """
@@ -31,16 +32,9 @@ _PROBABILITY = re.compile(r"\.(member|rest|probabilities)\[[0-9]+\]\[[01]\]$")
 _WORDS = frozenset({"bound", "notes", "guarantee.statement", "guarantee.reference", "certificate.assumes"})
 # What programs find, and what follows from it. The certificate proves these weights against laws that are compared.
 _FOUND = frozenset({"certificate.gap", "errors", "model_error"})
-_SOLUTIONS: Mapping[str, frozenset[str]] = {
-    "kernel": _FOUND | {"certificate.evidence.weights"},
-    "parameter_kernel": _FOUND | {"certificate.evidence.weights"},
-    "coupling": _FOUND | {"certificate.evidence.sources", "certificate.evidence.targets"},
-}
 # Noise that a search found, and what follows from it: another version may find a little less. What it hides is proved by the
 # certificate, against laws that are compared.
-_SEARCHED: Mapping[str, tuple[str, ...]] = {
-    "count_direct": ("tally.scale", "certificate.evidence.scale", "errors[", "model_error[")
-}
+_SEARCHED = ("tally.scale", "certificate.evidence.scale", "errors[", "model_error[")
 _NEAR = 1e-2
 
 
@@ -55,8 +49,10 @@ def require_asked_for(
     if policy.rows not in (None, recorded.n):
         raise CertificateError(f"n: must be the policy's rows, {policy.rows}. Got {recorded.n}.")
     again = _planned_again(recorded, policy, types, earlier)
-    free = _WORDS | _SOLUTIONS.get(again.certificate.evidence.kind, frozenset())
-    searched = _SEARCHED.get(again.certificate.evidence.kind, ())
+    evidence = again.certificate.evidence
+    found = {f"certificate.evidence.{name}" for name in evidence.found_by_program}
+    free = _WORDS | (_FOUND | found if found else frozenset())
+    searched = _SEARCHED if evidence.found_by_search else ()
     made, told = again.to_json(), recorded.to_json()
     if by_0_1_0:
         made, told = what_is_bound(made), what_is_bound(told)

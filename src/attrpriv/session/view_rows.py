@@ -23,7 +23,6 @@ from attrpriv.engines.view_values import Group
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.view.plan import public_shares
-from attrpriv.methods.view.proof import ViewEvidence
 from attrpriv.policy import Policy
 from attrpriv.policy.models import digest_of
 from attrpriv.queries.query import Query
@@ -142,8 +141,7 @@ def require_answerable(source: Source, policy: Policy, queries: Sequence[Query])
 def _require_certified(plan: ViewPlan) -> None:
     """The certificate must hold, and the rows kept must be the ones it counted on."""
     plan.certificate.verify()
-    evidence = plan.certificate.evidence
-    if not isinstance(evidence, ViewEvidence) or (evidence.n, evidence.cells) != (plan.n, plan.cells):
+    if plan.certificate.evidence.view_of() != (plan.n, plan.cells):
         raise CertificateError("view: must keep what its certificate counted on. Nothing was drawn.")
 
 

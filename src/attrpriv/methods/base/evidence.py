@@ -6,7 +6,7 @@
 | `describe()` | no line |
 | `model_error(epsilon, delta)` | nothing is known of what wrong numbers do |
 | `follows(earlier)`, `spent(epsilon, delta)` | it stands alone: nothing before it, and no rule leads on from it |
-| `covers`, `covers_statistic`, `covers_tally` | no average, no statistic, no count |
+| `covers`, `covers_statistic`, `covers_tally`, `view_of` | no average, no statistic, no count, no view |
 | `suits(columns, ...)` | any columns, each of which `covers` is asked about |
 | `drawn`, `error_law` | averages get the noise of their columns, and err by it |
 | `kernel_draw`, `weighted` | nothing is drawn |
@@ -35,6 +35,8 @@ from attrpriv.noise import correlated_noise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from attrpriv.methods.base.view_plan import ViewCell
 
 Matrix = tuple[tuple[Finite, ...], ...]
 
@@ -145,6 +147,10 @@ class Evidence(FrozenModel):
         """Whether this noise on what is counted is what was counted on."""
         return False
 
+    def view_of(self) -> tuple[int, tuple[ViewCell, ...]] | None:
+        """The number of rows, and how many of each cell a view keeps of them; None: it is about no view."""
+        return None
+
     def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:
         """Whether averages of these columns, in this order, are what it speaks of."""
         return True
@@ -225,6 +231,11 @@ class CountEvidence(Evidence):
 
     words: ClassVar[str] = "a count that stands alone"
     room: ClassVar[str] = INTERVALS
+
+
+def kind_of(earlier: object) -> str:
+    """The kind of what was released; empty where it is no evidence."""
+    return earlier.kind if isinstance(earlier, Evidence) else ""
 
 
 def words_of(earlier: object) -> str:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import MEASURES, Measure
-from attrpriv.methods.base.evidence import Evidence, words_of
+from attrpriv.methods.base.evidence import kind_of, words_of
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.coverage import require_covered
@@ -20,8 +20,8 @@ from attrpriv.methods.choice.fitted_counts import charged
 from attrpriv.methods.choice.ranking import Ranking, best_first, refused_by
 from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning
 from attrpriv.methods.choice.weak import require_open, weak_lines
-from attrpriv.methods.method import Method
-from attrpriv.methods.table import methods
+from attrpriv.methods.method import Method, load
+from attrpriv.methods.table import VIEW, methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, only_by_name, other_assumption
 from attrpriv.problem.shapes import QUILT
@@ -134,7 +134,7 @@ def _require_joint(method: Method, problem: Problem) -> None:
             needs="spend 1",
         )
     earlier = problem.earlier
-    if earlier is not None and not (isinstance(earlier, Evidence) and earlier.kind in method.follows):
+    if earlier is not None and kind_of(earlier) not in method.follows:
         raise Refusal(Cause.EARLIER, f"no rule covers it after {words_of(earlier)}; together they may tell more.")
 
 
@@ -158,9 +158,7 @@ def plan_view_of(problem: Problem) -> ViewPlan:
     """The view that hides the problem's composition, or the reason why there is none."""
     refusal = None
     try:
-        from attrpriv.methods.view.plan import plan_view
-
-        made = plan_view(problem)
+        made: ViewPlan = load(VIEW)(problem)
         weak = weak_lines(problem, made.certificate.epsilon, made.certificate.delta)
         return made.model_copy(update={"notes": (*made.notes, *weak)})
     except Refusal as caught:

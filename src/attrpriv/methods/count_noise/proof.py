@@ -79,6 +79,7 @@ class CountLaplaceEvidence(CountEvidence):
 class CountDirectEvidence(CountEvidence):
     """Whole-number noise on a count or a sum, checked by the laws of the noisy answers themselves."""
 
+    found_by_search: ClassVar[bool] = True
     kind: Literal["count_direct"] = "count_direct"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     noise: Literal["laplace", "gaussian", "none"]

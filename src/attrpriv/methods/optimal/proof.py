@@ -44,6 +44,7 @@ class KernelEvidence(CountEvidence):
     """A kernel that sees F alone; `corner` covers every law of the rows within the intervals."""
 
     words: ClassVar[str] = "a count by the optimal mechanism"
+    found_by_program: ClassVar[frozenset[str]] = frozenset({"weights"})
     kind: Literal["kernel"] = "kernel"
     secret: str
     records: RecordLaws
@@ -86,6 +87,7 @@ class CouplingEvidence(CountEvidence):
     """
 
     words: ClassVar[str] = "a count by the optimal mechanism"
+    found_by_program: ClassVar[frozenset[str]] = frozenset({"sources", "targets"})
     kind: Literal["coupling"] = "coupling"
     secret: str
     records: RecordLaws

@@ -112,6 +112,7 @@ class ParameterWassersteinEvidence(_ParameterEvidence):
 class ParameterKernelEvidence(_ParameterEvidence):
     """A kernel that sees the count alone: o with weights[f][o]."""
 
+    found_by_program: ClassVar[frozenset[str]] = frozenset({"weights"})
     kind: Literal["parameter_kernel"] = "parameter_kernel"
     start: Literal[0] = 0
     weights: Rows = Field(min_length=1)

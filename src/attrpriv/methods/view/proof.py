@@ -31,3 +31,6 @@ class ViewEvidence(Evidence):
         if any(share is None for share in shares):
             return 1.0
         return math.fsum(binomial_below(self.n, share or 0.0, c.keep) for share, c in zip(shares, self.cells, strict=True))
+
+    def view_of(self) -> tuple[int, tuple[ViewCell, ...]]:
+        return self.n, self.cells
