@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from attrpriv.methods.base.view_plan import ViewCell
+    from attrpriv.problem.problem import Problem
 
 Matrix = tuple[tuple[Finite, ...], ...]
 
@@ -89,6 +90,8 @@ class Evidence(FrozenModel):
     """Whether it can cover an average without any noise; `covers` says whether it does."""
     weighs: ClassVar[bool] = False
     """Whether answers are weighted averages, from the products of columns."""
+    errs_along: ClassVar[bool] = False
+    """Whether an answer's error goes along with the table's own value; `along` says how much."""
     found_by_program: ClassVar[frozenset[str]] = frozenset()
     """Fields that a program found and that the rest proves: another machine may find others."""
     found_by_search: ClassVar[bool] = False
@@ -203,6 +206,10 @@ class Evidence(FrozenModel):
         """How far the average at this place will be from the table's own; None: by its noise alone."""
         clamp = self.taken_back()
         return None if clamp is None else clamp_law(clamp, columns, place)
+
+    def along(self, problem: Problem, place: int, answer: float) -> float | None:
+        """E of what is taken back of the average at this place times its distance from `answer`; None where it is not known."""
+        return 0.0
 
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         """What a kernel answers for a count, where so many rows are of the secret's categories."""

@@ -24,12 +24,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from attrpriv.assumptions.groups import Groups
-from attrpriv.cases.unequal import members_of
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.discrete_noise import WholeSpread
-from attrpriv.methods.group_transport.correction import expected_tables, taken_along
-from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 
@@ -109,12 +105,10 @@ def _along(plan: Plan, query: Query, answer: float, problem: Problem) -> float |
     if plan.view is not None or plan.statistic is not None or plan.certificate.evidence.weighs:
         return None
     evidence = plan.certificate.evidence
-    if isinstance(evidence, GroupTransportEvidence | GroupVectorTransportEvidence):
-        groups, part, weight = problem.theta[0], plan.of(query), query.weight(plan.n)
-        if len(problem.theta) > 1 or not isinstance(groups, Groups):
-            return None
-        ways = expected_tables(groups, members_of(groups, problem.secrets[0]), None)
-        return weight**2 * max(taken_along(evidence, way, plan.columns.index(part), answer / weight) for way in ways)
+    if evidence.errs_along:
+        weight = query.weight(plan.n)
+        found = evidence.along(problem, plan.columns.index(plan.of(query)), answer / weight)
+        return None if found is None else weight**2 * found
     spread = plan.spread_of(query)
     noisy = isinstance(spread, Spread) or (isinstance(spread, WholeSpread) and not spread.tails)
     return 0.0 if noisy and plan.noise_of(query).kind in ("gaussian", "laplace") else None

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.unequal import members_of
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.column_plan import ColumnPlan
@@ -29,6 +30,7 @@ from attrpriv.numerics.calibration.groups_vector import Part
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.problem.problem import Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -225,6 +227,15 @@ def taken_along(evidence: Evidence, way: Expected, column: int, constant: float)
     counts = tables(case, way)[0]
     means = np.array([np.atleast_1d(mean)[column] for mean, _ in (*case.members, *case.rest)])
     return float(weights @ (gone * (counts @ means / case.n - constant)))
+
+
+def along(evidence: Evidence, problem: Problem, column: int, constant: float) -> float | None:
+    """The most that the tables of one groups assumption give; None where there are several."""
+    groups = problem.theta[0]
+    if len(problem.theta) > 1 or not isinstance(groups, Groups):
+        return None
+    ways = expected_tables(groups, members_of(groups, problem.secrets[0]), None)
+    return max(taken_along(evidence, way, column, constant) for way in ways)
 
 
 def error_law(evidence: Evidence, columns: Sequence[ColumnPlan], place: int) -> GroupSpread:

@@ -34,6 +34,7 @@ from attrpriv.numerics.divergences.group_vector_clamp import Ball
 from attrpriv.numerics.laws.groups import GroupCase, upward
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
+from attrpriv.problem.problem import Problem
 
 Sides = tuple[Sequence[int], Sequence[int]]
 
@@ -51,6 +52,7 @@ class GroupTransportEvidence(Charged):
 
     words: ClassVar[str] = "averages by transport, under groups"
     reads_categories: ClassVar[bool] = True
+    errs_along: ClassVar[bool] = True
     kind: Literal["group_transport"] = "group_transport"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     form: Literal["direct", "equalised"]
@@ -99,6 +101,11 @@ class GroupTransportEvidence(Charged):
 
         return error_law(self, columns, place)
 
+    def along(self, problem: Problem, place: int, answer: float) -> float | None:
+        from attrpriv.methods.group_transport.correction import along
+
+        return along(self, problem, place, answer)
+
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
         return kind == "gaussian" and (column,) == self.columns and scale == self.scale
@@ -109,6 +116,7 @@ class GroupVectorTransportEvidence(Charged):
 
     words: ClassVar[str] = "averages by transport, under groups"
     reads_categories: ClassVar[bool] = True
+    errs_along: ClassVar[bool] = True
     kind: Literal["group_vector_transport"] = "group_vector_transport"
     columns: tuple[str, ...] = Field(min_length=2)
     form: Literal["direct", "equalised"]
@@ -187,6 +195,11 @@ class GroupVectorTransportEvidence(Charged):
         from attrpriv.methods.group_transport.correction import error_law
 
         return error_law(self, columns, place)
+
+    def along(self, problem: Problem, place: int, answer: float) -> float | None:
+        from attrpriv.methods.group_transport.correction import along
+
+        return along(self, problem, place, answer)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
