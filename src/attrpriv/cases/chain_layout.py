@@ -27,8 +27,8 @@ from attrpriv.queries.query import Query
 
 def chain_of(problem: Problem) -> tuple[Chain, ...]:
     """The chains of the assumption, all about one column with one list of states."""
-    chains = tuple(member for member in problem.theta if isinstance(member, Chain))
-    if not chains or len(chains) != len(problem.theta):
+    chains = problem.assumed(Chain)
+    if not chains:
         raise other_assumption("chain")
     if any((chain.column, chain.states) != (chains[0].column, chains[0].states) for chain in chains):
         raise Refusal(Cause.MISTAKE, "assume: every chain of a list must have the same column and states.", needs="assume")

@@ -83,8 +83,8 @@ def _apart(problem: Problem, counts: Counts, secret: Secret) -> int:
 
 
 def _theta(problem: Problem) -> tuple[Counts, ...]:
-    theta = tuple(member for member in problem.theta if isinstance(member, Counts))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(Counts)
+    if not theta:
         raise other_assumption("counts")
     _require_same_categories(theta)
     return theta

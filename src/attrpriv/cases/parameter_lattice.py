@@ -62,15 +62,10 @@ class ParameterCounted:
         return tuple(ParameterCheck(secret=case.secret, theta=case.theta, counts=case.counts) for case in self.cases)
 
 
-def is_parameter_count(problem: Problem) -> bool:
-    """Whether every assumption is a parameter network."""
-    return bool(problem.theta) and all(isinstance(member, ParameterNetwork) for member in problem.theta)
-
-
 def parameter_counted(problem: Problem) -> ParameterCounted:
     """The problem as a count of one column; a refusal where its law is not known."""
-    theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(ParameterNetwork)
+    if not theta:
         raise other_assumption("parameter_network")
     if problem.known_rows:
         raise Refusal(

@@ -32,8 +32,8 @@ Clips = Mapping[str, float | None]
 
 def hierarchies(problem: Problem) -> tuple[Hierarchy, ...]:
     """The assumption, if it is a hierarchy and says enough for the problem."""
-    theta = tuple(member for member in problem.theta if isinstance(member, Hierarchy))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(Hierarchy)
+    if not theta:
         raise other_assumption("hierarchy")
     if problem.delta == 0:
         raise no_delta()

@@ -69,8 +69,8 @@ _NOTHING_LEFT = (
 
 def quilt_case(problem: Problem) -> QuiltCase:
     """The case, or a refusal of what is not covered."""
-    theta = tuple(member for member in problem.theta if isinstance(member, ParameterNetwork))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(ParameterNetwork)
+    if not theta:
         raise other_assumption("parameter_network")
     if problem.known_rows:
         raise Refusal(

@@ -24,7 +24,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.column_plan import Group, SubsetUnion
 from attrpriv.methods.choice.coverage import require_one_meaning
@@ -177,7 +176,7 @@ def _require_covered(problem: Problem) -> None:
             "an average over a subset is covered beside secrets that are hidden by their distance, not cases.",
             needs="a secret with within: distance",
         )
-    named = {column for member in problem.theta if isinstance(member, Gaussian) for column in member.columns}
+    named = {column for member in problem.theta for column in getattr(member, "columns", ())}
     hidden = {column for secret in problem.secrets for column in secret.columns}
     for key, form, where in zip(problem.columns, problem.forms, problem.wheres, strict=True):
         if where is None:

@@ -44,8 +44,8 @@ class Recorded:
 
 def groups_of(problem: Problem) -> tuple[Groups, ...]:
     """The assumption, if it is about groups and says enough for the problem."""
-    theta = tuple(member for member in problem.theta if isinstance(member, Groups))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(Groups)
+    if not theta:
         raise other_assumption("groups")
     if problem.delta == 0:
         raise no_delta("Gaussian noise")

@@ -77,8 +77,8 @@ def far_faults(plan: Plan, problem: Problem) -> tuple[str, ...]:
     """What could add too much to epsilon at this number of rows and this range, though the records pass for normal."""
     told, read = [], set(problem.read_columns)
     means = [one for one in problem.secrets if one.composition is None and one.attribute is None and one.entries is None]
-    for member in problem.theta:
-        if not isinstance(member, Gaussian) or member.fitted is None or member.fitted.shape is None:
+    for member in problem.assumed(Gaussian):
+        if member.fitted is None or member.fitted.shape is None:
             continue
         for secret in (one for one in means if one.single is not None):
             found = [one for one in member.fitted.shape if one.on == secret.single and one.of in read]

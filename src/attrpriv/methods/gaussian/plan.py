@@ -205,8 +205,8 @@ def _layout(
 
 def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
     """The assumption, if it is Gaussian and says enough for the problem; `pure`: delta may be 0."""
-    theta = tuple(member for member in problem.theta if isinstance(member, Gaussian))
-    if not theta or len(theta) != len(problem.theta):
+    theta = problem.assumed(Gaussian)
+    if not theta:
         raise other_assumption("gaussian")
     if any(secret.attribute is not None for secret in problem.secrets):
         raise Refusal(

@@ -10,7 +10,6 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
 from attrpriv.cases.chain_layout import chain_of, chain_tally
 from attrpriv.cases.expected_count import ExpectedCount, expected_count, filled
@@ -32,6 +31,7 @@ from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.shapes import CHAIN
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/yardsticks.md"
@@ -69,16 +69,17 @@ def _tally(problem: Problem, query: Query) -> Tally:
     if not problem.theta:
         where = query.where or ""
         return Tally(cells=(TallyCell(name=where, where=where, value=1),), complete=False, categories=(), fill=problem.missing)
-    first = problem.theta[0]
-    if isinstance(first, Chain):
+    if problem.shape == CHAIN:
         return chain_tally(problem, chain_of(problem)[0], query)
-    refusal = Refusal(Cause.ASSUMPTION, "needs a counts assumption.", needs="counts")
+    stated = problem.assumed(Counts)
+    if not stated:
+        raise Refusal(Cause.ASSUMPTION, "needs a counts assumption.", needs="counts")
+    reason = None
     try:
-        if isinstance(first, Counts):
-            return layout(problem, first, query).tally
+        return layout(problem, stated[0], query).tally
     except QueryError as error:
-        refusal = Refusal(Cause.STATISTIC, str(error), query=query.text, usage=True)
-    raise refusal
+        reason = str(error)
+    raise Refusal(Cause.STATISTIC, reason, query=query.text, usage=True)
 
 
 def plan_constant(problem: Problem) -> Plan:
