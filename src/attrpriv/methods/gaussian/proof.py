@@ -118,7 +118,7 @@ class GaussianEvidence(Charged):
     def delta(self, epsilon: float) -> float:
         """The delta reached at `epsilon`, from above."""
         inner = self.inner(epsilon)
-        if inner is None:
+        if inner is None or not self._consistent():
             return 1.0
         return self.charged(max(gaussian_delta_upper(inner, self.distance()), self._sets(inner)), epsilon)
 
@@ -139,6 +139,15 @@ class GaussianEvidence(Charged):
 
     def common_noise(self) -> Rows:
         return self.own_factor
+
+    def _consistent(self) -> bool:
+        """Whether everything speaks of the same averages: matrices of other shapes would be stretched where they are added."""
+        size = len(self.columns)
+        fits = [len(self.independent) == size, not self.factor or shaped(self.factor, size)]
+        for check in self.checks:
+            fits.append(shaped(check.shifts, size) and bool(check.shifts[0]))
+            fits.append(shaped(check.credited, size, size))
+        return all(fits)
 
     def _sets(self, epsilon: float) -> float:
         if not self.set_checks:
@@ -222,6 +231,12 @@ class GaussianEvidence(Charged):
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         own = dict(zip(self.own_columns, self.independent[self.before :], strict=True))
         return kind == "gaussian" and bool(self.checks or self.set_checks) and own.get(column) == scale
+
+
+def shaped(rows: Sequence[Sequence[float]], height: int, width: int | None = None) -> bool:
+    """Whether a matrix has so many rows, one or more, all of the same length, or of this one."""
+    lengths = {len(row) for row in rows}
+    return len(rows) == height and len(lengths) == 1 and (width is None or lengths == {width})
 
 
 def require_covariance(credited: NDArray[np.float64]) -> None:

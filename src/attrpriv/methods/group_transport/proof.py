@@ -26,7 +26,7 @@ from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
-from attrpriv.methods.groups.proof import GroupCheck, common_bits
+from attrpriv.methods.groups.proof import GroupCheck, belong_together, common_bits
 from attrpriv.numerics.calibration.groups_vector import Equalised
 from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
@@ -137,6 +137,8 @@ class GroupVectorTransportEvidence(Charged):
         size = len(self.columns)
         sizes = [len(self.independent), len(self.metric), len(self.centre), *map(len, self.metric)]
         if not isinstance(case, VectorCase) or case.size != size or any(found != size for found in sizes):
+            return lambda epsilon: 1.0
+        if not belong_together(case, self.equalised, self.independent, self.factor):
             return lambda epsilon: 1.0
         own = tuple(scale * math.sqrt(ROUNDED_DOWN) for scale in self.independent)
         way = VectorClamp(self.form, self.equalised, own, self.factor, self.reach, self.metric, ())

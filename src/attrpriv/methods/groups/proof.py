@@ -22,11 +22,12 @@ from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.gaussian.proof import shaped
 from attrpriv.numerics.calibration.groups import population_tail
 from attrpriv.numerics.calibration.groups_vector import Equalised, Part, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper
 from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups_vector import Rows, VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
 
 
@@ -103,6 +104,8 @@ class GroupVectorEvidence(Charged):
         case = self.check.case
         if inner is None or not isinstance(case, VectorCase) or case.size != len(self.columns):
             return 1.0
+        if not belong_together(case, self.equalised, self.independent, self.factor):
+            return 1.0
         own = [scale * math.sqrt(ROUNDED_DOWN) for scale in self.independent]
         worst = vector_delta_upper(case, self.equalised, own, self.factor, inner)
         return self.charged(worst + self.check.tail, epsilon)
@@ -132,6 +135,14 @@ class GroupVectorEvidence(Charged):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         return kind == "gaussian" and dict(zip(self.columns, self.independent, strict=True)).get(column) == scale
+
+
+def belong_together(case: VectorCase, equalised: Equalised, independent: Sequence[float], factor: Rows) -> bool:
+    """Whether all noise is on the averages of the case: matrices of other shapes would be stretched where they are added."""
+    places = {"low": 1, "high": 1, "member": len(case.members), "rest": len(case.rest)}
+    fits = [len(independent) == case.size, shaped(equalised.target, case.size, case.size)]
+    fits += [shaped(rows, case.size) for rows in (*([factor] if factor else []), *(part.factor for part in equalised.parts))]
+    return all(fits) and all(0 <= part.index < places[part.role] for part in equalised.parts)
 
 
 def common_bits(independent: Sequence[float], factor: Sequence[Sequence[float]], parts: Sequence[Part], n: int) -> int:

@@ -30,6 +30,7 @@ from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Read, Rows
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.gaussian.proof import shaped
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
@@ -119,7 +120,7 @@ class SequenceEvidence(Charged):
         size, read = len(self.steps), [one.coefficients for one in self.reads]
         fits = [len(set(self.columns)) == len(self.slopes) == len(self.credited) == size, self.before < size]
         fits.append(all(len(row) == len(read) for row in self.slopes))
-        fits.append(all(len(row) == size for row in self.credited) and self._symmetric())
+        fits.append(shaped(self.credited, size, size) and self._symmetric())
         fits.append(all(step.noise >= step.least for step in self.steps) and not any(one.mask for one in self.reads))
         for check in self.checks:
             fits.append([one.coefficients for one in check.reads] == read)

@@ -1,0 +1,64 @@
+"""What the tests of proofs share: one proof of every kind, what a certificate makes of it, and exact Gaussian numbers."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import mpmath
+
+from attrpriv.errors import CertificateError
+from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.evidence import Counted
+from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.choose import MECHANISMS
+from tests.conformance.test_mechanisms import PROBLEMS, planned
+
+FREE: dict[str, Any] = dict.fromkeys(Charged.model_fields, 0.0)
+"""No charge at all."""
+
+
+@cache
+def plans() -> dict[str, Plan]:
+    """The first plan of each kind of evidence."""
+    found: dict[str, Plan] = {}
+    for asked in PROBLEMS.values():
+        for name in MECHANISMS:
+            made = planned(asked, name)
+            if made is not None:
+                found.setdefault(made.certificate.evidence.kind, made)
+    return found
+
+
+def accepted(evidence: Any, epsilon: float, delta: float) -> bool:
+    """Whether a certificate with these numbers holds, as `verify` sees it."""
+    told = Certificate.model_construct(epsilon=epsilon, delta=delta, evidence=evidence, assumes=())
+    try:
+        told.verify()
+    except CertificateError:
+        return False
+    return True
+
+
+def refused(evidence: Any, epsilon: float = 50.0) -> bool:
+    """Whether it proves nothing, however little is promised."""
+    return not accepted(evidence, epsilon, 1 - 1e-9)
+
+
+def gaussian_delta(epsilon: Any, mu: Any) -> Any:
+    """H of N(0, 1) and N(mu, 1), with 40 digits."""
+    with mpmath.workdps(40):
+        epsilon, mu = mpmath.mpf(epsilon), mpmath.mpf(mu)
+        if not mu:
+            return mpmath.mpf(0)
+        return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+
+
+def counted(**changes: Any) -> Counted:
+    """A count of an event among ten rows, with Laplace noise of scale 2."""
+    told: dict[str, Any] = {
+        "n": 10, "width": 1, "steps": (0, 1), "histogram": False, "reads": frozenset({"x"}), "identity": "i", "event": "x > 1",
+        "noise": "laplace", "scale": 2.0,
+    }  # fmt: skip
+    return Counted(**(told | changes))
