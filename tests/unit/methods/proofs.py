@@ -12,8 +12,12 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.evidence import Counted
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS
+from attrpriv.methods.choice.choose import MECHANISMS, plan
+from attrpriv.problem.secret import Secret
 from tests.conformance.test_mechanisms import PROBLEMS, planned
+from tests.unit.methods.counts import problem, smokers
+from tests.unit.methods.laplace_sequence.test_plan import AGE, STAY, asked
+from tests.unit.methods.transport.test_sequence import released
 
 FREE: dict[str, Any] = dict.fromkeys(Charged.model_fields, 0.0)
 """No charge at all."""
@@ -23,12 +27,22 @@ FREE: dict[str, Any] = dict.fromkeys(Charged.model_fields, 0.0)
 def plans() -> dict[str, Plan]:
     """The first plan of each kind of evidence."""
     found: dict[str, Plan] = {}
-    for asked in PROBLEMS.values():
+    for one in PROBLEMS.values():
         for name in MECHANISMS:
-            made = planned(asked, name)
+            made = planned(one, name)
             if made is not None:
                 found.setdefault(made.certificate.evidence.kind, made)
     return found
+
+
+@cache
+def every() -> dict[str, Plan]:
+    """One plan of every kind, those of sequences and of sets of counts too."""
+    sets = Secret("count(smoker = 'yes')", cases=("< 3", ">= 3"))
+    counts = problem(smokers(prior={"yes": 0.4}), secrets=(sets,), n=8, epsilon=0.5, delta=1e-3)
+    first = plan(asked(STAY), "laplace")
+    more = [plan(counts, "laplace"), plan(asked(AGE, first, spend=1.0), "laplace"), released(("weight", 0.5))[-1]]
+    return plans() | {made.certificate.evidence.kind: made for made in more}
 
 
 def accepted(evidence: Any, epsilon: float, delta: float) -> bool:

@@ -14,8 +14,7 @@ from attrpriv.errors import PolicyError
 from attrpriv.methods.base.budget import Budget
 from attrpriv.methods.base.charges import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.table import MECHANISMS
-from tests.conformance.test_mechanisms import PROBLEMS, planned
+from tests.unit.methods.proofs import every
 
 LAMBDAS = ("grid_lambda", "lattice_lambda", "shape_lambda")
 ETAS = ("grid_eta", "shape_eta")
@@ -84,18 +83,12 @@ def test_lambdas_are_paid_twice_in_epsilon() -> None:
 @cache
 def charged_plans() -> dict[str, Plan]:
     """One plan for each kind of evidence that carries charges."""
-    found: dict[str, Plan] = {}
-    for asked in PROBLEMS.values():
-        for name in MECHANISMS:
-            made = planned(asked, name)
-            if made is not None and issubclass(type(made.certificate.evidence), Charged):
-                found.setdefault(made.certificate.evidence.kind, made)
-    return found
+    return {kind: made for kind, made in every().items() if isinstance(made.certificate.evidence, Charged)}
 
 
 def test_every_kind_with_charges_is_here() -> None:
     kinds = {one.model_fields["kind"].default for one in _below(Charged) if one is not Stated}
-    assert set(charged_plans()) | {"transport_sequence"} == kinds
+    assert set(charged_plans()) == kinds
 
 
 def _below(base: type[Charged]) -> list[type[Charged]]:
@@ -109,8 +102,18 @@ def test_each_stored_charge_raises_delta_by_its_coefficient(kind: str, name: str
     evidence: Any = plan.certificate.evidence
     before, more = evidence.delta(plan.epsilon), 1e-4
     after = evidence.model_copy(update={name: getattr(evidence, name) + more}).delta(plan.epsilon)
-    if name in LAMBDAS:  # a smaller epsilon is left for the calibration, which costs at least e^lambda of its own delta
-        assert after > before * (1 + more / 2)
+    if name in LAMBDAS:
+        # What the calibration alone reaches at the epsilon that is left is paid e^lambda times; the rest does not change,
+        # but that of weights is paid at 2 lambda.
+        lam = evidence.lam + more
+        eta, plain = sum(getattr(evidence, one) for one in ETAS), sum(getattr(evidence, one) for one in PLAIN)
+        if kind == "calibrated_weights":
+            worst, at, eta = evidence.failing(), 2 * lam, eta + evidence.direction_eta()
+        else:
+            free = evidence.model_copy(update=dict.fromkeys(CHARGES, 0.0))
+            worst, at = free.delta(plan.epsilon - 2 * lam), plan.epsilon
+        assert after == pytest.approx(math.exp(lam) * worst + eta * (1 + math.exp(at)) + plain, rel=1e-7)
+        assert after > before
     else:
         # weights are as close as the charges allow, whatever epsilon is promised
         paid_at = 2 * evidence.lam if kind == "calibrated_weights" else plan.epsilon

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import pytest
@@ -16,28 +15,12 @@ import pytest
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.certificate import AnyEvidence, Certificate
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import plan
-from attrpriv.problem.secret import Secret
-from tests.unit.methods.counts import problem, smokers
-from tests.unit.methods.laplace_sequence.test_plan import AGE, asked
-from tests.unit.methods.laplace_sequence.test_plan import STAY as FIRST
-from tests.unit.methods.proofs import plans
-from tests.unit.methods.transport.test_sequence import released
+from tests.unit.methods.proofs import every
 
 Path = tuple[str | int, ...]
 
 # Of which fewer may be listed: a proof then speaks of fewer secrets, and `covers` and the binding find what is missing.
 FEWER = {("laplace", "terms"), ("gaussian", "checks")}
-
-
-@cache
-def every() -> dict[str, Plan]:
-    """One plan of every kind, those of sequences and of sets of counts too."""
-    sets = Secret("count(smoker = 'yes')", cases=("< 3", ">= 3"))
-    counts = problem(smokers(prior={"yes": 0.4}), secrets=(sets,), n=8, epsilon=0.5, delta=1e-3)
-    first = plan(asked(FIRST), "laplace")
-    more = [plan(counts, "laplace"), plan(asked(AGE, first, spend=1.0), "laplace"), released(("weight", 0.5))[-1]]
-    return plans() | {made.certificate.evidence.kind: made for made in more}
 
 
 def test_every_kind_is_here() -> None:
