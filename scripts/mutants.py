@@ -209,12 +209,22 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _slack(node: ast.AST) -> bool:
-    """Whether an expression is there for rounding alone."""
-    if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.Add | ast.Sub) and isinstance(node.left, ast.Constant) and _slack(node.right)
+    """Whether an expression is there for rounding alone: a share such as COMPUTED_UP, 1 + 4 * ULP, or a few units of rounding."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        return isinstance(node.left, ast.Constant) and _slack(node.right)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        return _tiny(node)
+    return _tiny(node) or (isinstance(node, ast.Name) and node.id.endswith(("_UP", "_DOWN")))
+
+
+def _tiny(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _tiny(node.left) or _tiny(node.right)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        return _tiny(node.left)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0 < abs(node.value) < SMALL
-    return isinstance(node, ast.Name) and (node.id.endswith(("_UP", "_DOWN")) or node.id in ("ULP", "UNIT", "SOME_ULPS"))
+    return isinstance(node, ast.Name) and node.id.lstrip("_") in ("ULP", "ULPS", "UNIT", "SOME_ULPS", "ROUNDING")
 
 
 def _with(text: str, node: ast.expr, after: str) -> str:
@@ -264,6 +274,7 @@ def tests_of(mutant: Mutant) -> list[str]:
     room = (Path("tests/unit") / mutant.module).parent.as_posix() + "/"
     own = f"{room}test_{Path(mutant.module).stem}.py"
     near = {name for name in seconds if name.startswith(room)}
+    near |= {name for name in _files(room) if not any(test.startswith(f"{name}::") for test in near)}  # not measured yet
     functions: dict[str, list[str]] = {}
     for name in sorted(hit | near):
         functions.setdefault(name.partition("[")[0], []).append(name)
@@ -281,6 +292,10 @@ def tests_of(mutant: Mutant) -> list[str]:
             break
         taken.append(name)
     return taken
+
+
+def _files(room: str) -> list[str]:
+    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / room).glob("test_*.py"))]
 
 
 def _has(bits: bytes, line: int) -> bool:

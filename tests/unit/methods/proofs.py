@@ -36,12 +36,17 @@ def plans() -> dict[str, Plan]:
 
 
 @cache
+def sets_plan() -> Plan:
+    """Which of two sets holds a count of eight rows is hidden."""
+    sets = Secret("count(smoker = 'yes')", cases=("< 3", ">= 3"))
+    return plan(problem(smokers(prior={"yes": 0.4}), secrets=(sets,), n=8, epsilon=0.5, delta=1e-3), "laplace")
+
+
+@cache
 def every() -> dict[str, Plan]:
     """One plan of every kind, those of sequences and of sets of counts too."""
-    sets = Secret("count(smoker = 'yes')", cases=("< 3", ">= 3"))
-    counts = problem(smokers(prior={"yes": 0.4}), secrets=(sets,), n=8, epsilon=0.5, delta=1e-3)
     first = plan(asked(STAY), "laplace")
-    more = [plan(counts, "laplace"), plan(asked(AGE, first, spend=1.0), "laplace"), released(("weight", 0.5))[-1]]
+    more = [sets_plan(), plan(asked(AGE, first, spend=1.0), "laplace"), released(("weight", 0.5))[-1]]
     return plans() | {made.certificate.evidence.kind: made for made in more}
 
 
