@@ -60,7 +60,8 @@ class WeightsCheck(FrozenModel):
         """The law of q in the worst case, with D and L rounded up."""
         p = len(self.low)
         shapes = [self.low, self.forms, (self.reach,), (tuple(target),)]
-        if any(len(row) != p for rows_ in shapes for row in rows_) or len(self.ranges) != len(self.forms) <= MOST_JOINT:
+        same = all(len(row) == p for rows_ in shapes for row in rows_)
+        if not (same and len(self.ranges) == len(self.forms) <= MOST_JOINT):
             raise CertificateError("certificate: the numbers of a check must belong together.")
         low, forms = _fractions(self.low), _fractions(self.forms)
         at = [sum(c * Fraction(t) for c, t in zip(form, target, strict=True)) for form in forms]
