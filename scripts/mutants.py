@@ -55,7 +55,7 @@ LEFT_OUT = {
 }
 WORDS = ("describe", "__str__", "__repr__")
 SUITES = (*(f"tests/unit/{part}" for part in TESTED), "tests/unit/accounting", "tests/property", "tests/conformance")
-MOST_OF_ONE, MOST_SECONDS, SECONDS = 4, 90.0, 400.0
+MOST_OF_ONE, MOST_SECONDS, SECONDS = 4, 60.0, 240.0
 SMALL = 1e-5
 SWAPPED: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
