@@ -86,8 +86,8 @@ def test_all_fixed_fails_by_a_chi_square() -> None:
 
 
 def test_the_worst_check_counts() -> None:
-    far = check(ranges=((-0.5, 0.5),))
-    bound = (1 + far.failure(400, (0.1, 0.2)).distance / 350) / 400
+    far = check(ranges=((-0.3, 0.6),))
+    bound = (1 + far.failure(400, (0.1, 0.2)).distance / 200) / 400
     alone = evidence(checks=(far,), bound=bound).failing()
     assert 1 > alone > evidence(bound=bound).failing() * 2
     for checks in ((check(), far), (far, check())):
