@@ -12,7 +12,8 @@ count.
 `--named` tries the mistakes of `NAMED` instead, every one of which must be found, and every `or` for `and` in a proof.
 
 Tried are the tests that run the mutant's line, and those of its room, quick ones first, until one fails. Which tests run which
-lines is measured once (coverage.py, a context a test) and kept in .mutants/; `--measure` does it again.
+lines is measured once (coverage.py, a context a test) and kept in .mutants/, for changed files of tests again; `--measure` does
+it all again, as a changed source asks for.
 """
 
 from __future__ import annotations
@@ -277,13 +278,20 @@ def _with(text: str, node: ast.expr, after: str) -> str:
 # ------------------------------------------------------------------------------------------------- which tests run a line
 
 
-def measure() -> None:
-    """Run the suites once, with a context for each test, and note how long each takes."""
+def measure(files: Sequence[str] = SUITES) -> None:
+    """Run these tests once, with a context for each, and note how long each takes; beside what was measured before."""
     KEPT.mkdir(exist_ok=True)
     told = {**os.environ, "COVERAGE_FILE": str(KEPT / "coverage"), "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}
-    quiet = ["-q", "-p", "no:cacheprovider", "--no-header", "-n", "2", "--cov-context=test", "--cov-report="]
-    quiet += [f"--cov={SOURCE}", f"--junitxml={KEPT / 'seconds.xml'}", "-o", "junit_family=xunit1"]
-    subprocess.run([sys.executable, "-m", "pytest", *quiet, *SUITES], cwd=ROOT, env=told, check=False)
+    quiet = ["-q", "-p", "no:cacheprovider", "--no-header", "-n", "2", "--cov-context=test", "--cov-report=", "--cov-append"]
+    quiet += [f"--cov={SOURCE}", f"--junitxml={KEPT / f'seconds{time.time():.0f}.xml'}", "-o", "junit_family=xunit1"]
+    subprocess.run([sys.executable, "-m", "pytest", *quiet, *files], cwd=ROOT, env=told, check=False)
+
+
+def new_files() -> list[str]:
+    """Files of tests that were changed since they were measured."""
+    last = max(path.stat().st_mtime for path in KEPT.glob("seconds*.xml"))
+    files = [path for suite in (*SUITES, "tests/unit/session") for path in (ROOT / suite).rglob("test_*.py")]
+    return sorted(path.relative_to(ROOT).as_posix() for path in files if path.stat().st_mtime > last)
 
 
 PLANS = """
@@ -338,9 +346,12 @@ def counts(mutant: Mutant) -> bool:
 def seconds_of_tests() -> Mapping[str, float]:
     """How long each test took, by its name; without those that failed, which would find anything."""
     found = {}
-    for case in ElementTree.parse(KEPT / "seconds.xml").iter("testcase"):
-        if case.find("failure") is None and case.find("error") is None:
-            found[f"{case.get('file')}::{case.get('name')}"] = float(case.get("time") or 0.0)
+    for path in sorted(KEPT.glob("seconds*.xml")):
+        for case in ElementTree.parse(path).iter("testcase"):
+            name = f"{case.get('file')}::{case.get('name')}"
+            found[name] = float(case.get("time") or 0.0)
+            if case.find("failure") is not None or case.find("error") is not None:
+                del found[name]
     return found
 
 
@@ -362,7 +373,6 @@ def tests_of(mutant: Mutant) -> list[str]:
     room = (Path("tests/unit") / mutant.module).parent.as_posix() + "/"
     own = f"{room}test_{Path(mutant.module).stem}.py"
     near = {name for name in seconds if name.startswith(room)}
-    near |= {name for name in _files(room) if not any(test.startswith(f"{name}::") for test in near)}  # not measured yet
     functions: dict[str, list[str]] = {}
     for name in sorted(hit | near):
         functions.setdefault(name.partition("[")[0], []).append(name)
@@ -380,10 +390,6 @@ def tests_of(mutant: Mutant) -> list[str]:
             break
         taken.append(name)
     return taken
-
-
-def _files(room: str) -> list[str]:
-    return [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / room).glob("test_*.py"))]
 
 
 def _has(bits: bytes, line: int) -> bool:
@@ -516,8 +522,11 @@ def main() -> int:
     ask.add_argument("--measure", action="store_true", help="measure again which tests run which lines")
     told = ask.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
-    if told.measure or not (KEPT / "seconds.xml").exists():
+    if told.measure or not list(KEPT.glob("seconds*.xml")):
+        shutil.rmtree(KEPT, ignore_errors=True)
         measure()
+    elif new_files():
+        measure(new_files())
     if told.measure or not (KEPT / "verified.json").exists():
         measure_verified()
     seed = random.randrange(2**32) if told.fresh else told.seed

@@ -300,3 +300,18 @@ def test_frozen() -> None:
     assert str(guarantee) == "s (proved; r)"
     with pytest.raises(PolicyError, match="kind"):
         Guarantee(kind="hoped", statement="s", reference="r")
+
+
+def test_the_risk_of_a_fit_is_paid_on_top() -> None:
+    """Where it is most of delta: a promise just below it fails, and just above it holds."""
+    from attrpriv.methods.base.sensitivity import ConstantEvidence
+
+    risk = 0.01
+    for promised, holds in ((risk, True), (risk * (1 - 1e-12), False), (risk * (1 + 1e-12), True)):
+        told = Certificate(epsilon=1.0, delta=promised, evidence=ConstantEvidence(), fit_delta=risk, assumes=())
+        if holds:
+            told.verify()
+        else:
+            with pytest.raises(CertificateError):
+                told.verify()
+    assert "0.01" in str(Certificate(epsilon=1.0, delta=risk, evidence=ConstantEvidence(), fit_delta=risk, assumes=()))

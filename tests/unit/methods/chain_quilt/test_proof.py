@@ -109,6 +109,7 @@ def test_rates_of_all_releases_add_up() -> None:
         exact
     )
     assert refused(evidence(scale=1e-320, width=1e10))
+    assert refused(evidence(scale=1e300, width=5e-324))  # a rate of nothing is none
 
 
 def test_what_is_spent() -> None:

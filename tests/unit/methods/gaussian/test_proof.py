@@ -21,6 +21,7 @@ from attrpriv.methods.gaussian.proof import (
     _covered,
     matrix_distance,
     require_covariance,
+    shaped,
 )
 from attrpriv.numerics.laws.law_box import Cell
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused
@@ -339,6 +340,37 @@ def test_impossible_numbers_prove_nothing() -> None:
     ]
     for changes in bad:
         assert refused(good.model_copy(update=changes)), changes
+
+
+PAIR: dict[str, Any] = {
+    "columns": ("x", "y"), "independent": (1.5, 1.0), "factor": ((0.1, 0.2), (0.3, 0.4)),
+    "checks": (check(((0.9,), (0.5,)), ((0.25, 0.1), (0.1, 0.5))),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": ("x",)},
+        {"columns": ("x", "y", "z")},
+        {"independent": (1.5,)},
+        {"independent": (1.5, 1.0, 1.0)},
+        {"factor": ((0.1, 0.2),)},
+        {"factor": ((0.1, 0.2), (0.3,))},
+        {"factor": ((0.1,), (0.3,), (0.1,))},
+        {"checks": (check(((0.9,),), ((0.25, 0.1), (0.1, 0.5))),)},
+        {"checks": (check(((0.9,), (0.5, 0.1)), ((0.25, 0.1), (0.1, 0.5))),)},
+        {"checks": (check(((), ()), ((0.25, 0.1), (0.1, 0.5))),)},
+        {"checks": (check(((0.9,), (0.5,)), ((0.25, 0.1),)),)},
+        {"checks": (check(((0.9,), (0.5,)), ((0.25,), (0.1,))),)},
+        {"checks": (check(((0.9,), (0.5,)), ((0.25, 0.1), (0.1,))),)},
+    ],
+)
+def test_matrices_of_other_shapes_prove_nothing(changes: dict[str, Any]) -> None:
+    assert not refused(evidence(**PAIR))
+    assert refused(evidence(**(PAIR | changes)))
+    assert not shaped((), 0)
+    assert shaped(((),), 1)
 
 
 def test_a_promise_holds_from_its_delta_on() -> None:
