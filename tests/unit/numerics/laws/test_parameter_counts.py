@@ -21,7 +21,8 @@ WEIGHTS = ((0.5, 0.25, 0.125, 0.125), (0.1, 0.6, 0.0, 0.3))
 
 
 def counts(**changes: Any) -> ParameterCounts:
-    return ParameterCounts(**({"n": N, "probabilities": POINTS, "weights": WEIGHTS, "error": 0.0} | changes))
+    told: dict[str, Any] = {"n": N, "probabilities": POINTS, "weights": WEIGHTS, "error": 0.0}
+    return ParameterCounts(**(told | changes))
 
 
 def exact() -> np.ndarray:
@@ -34,17 +35,17 @@ def test_laws_are_mixtures_of_binomials() -> None:
         assert law.start == 0
         assert law.masses == pytest.approx(wanted, rel=1e-12)
         assert law.pointwise
-    for law, wanted in zip(counts().whole(), exact(), strict=True):
-        assert law.masses == pytest.approx(wanted, rel=1e-12)
-        assert law.error < 1e-12
-        assert law.floor < 1e-250
+    for whole, wanted in zip(counts().whole(), exact(), strict=True):
+        assert whole.masses == pytest.approx(wanted, rel=1e-12)
+        assert whole.error < 1e-12
+        assert whole.floor < 1e-250
     assert counts().reach == N
 
 
 def test_a_window_says_what_it_leaves_out() -> None:
     many = counts(n=400, probabilities=((0.3, 0.3), (0.5, 0.5)), weights=((0.5, 0.5), (0.9, 0.1)))
     for law, row in zip(many.laws(1e-6), ((0.5, 0.5), (0.9, 0.1)), strict=True):
-        true = sum(w * binom.pmf(np.arange(401), 400, p) for w, p in zip(row, (0.3, 0.5), strict=True))
+        true = np.array(row) @ np.array([binom.pmf(np.arange(401), 400, p) for p in (0.3, 0.5)])
         inside = true[law.start : law.end + 1]
         assert abs(law.masses - inside).max() < 1e-9
         assert 1 - inside.sum() <= law.lost < 1e-4
