@@ -92,6 +92,8 @@ WORDS = ("describe", "__str__", "__repr__")
 SUITES = (*(f"tests/unit/{part}" for part in TESTED), "tests/unit/accounting", "tests/property", "tests/conformance")
 MOST_OF_ONE, MOST_SECONDS, SECONDS = 4, 60.0, 240.0
 SMALL = 1e-5
+# Names, in either case, of what rounding may have taken away.
+ROUNDED = ("ULP", "ULPS", "UNIT", "SOME_ULPS", "ROUNDING", "SLACK", "FUZZ")
 SWAPPED: dict[type, type] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.And: ast.Or, ast.Or: ast.And,
@@ -263,7 +265,7 @@ def _tiny(node: ast.AST) -> bool:
         return _tiny(node.left)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0 < abs(node.value) < SMALL
-    return isinstance(node, ast.Name) and node.id.lstrip("_") in ("ULP", "ULPS", "UNIT", "SOME_ULPS", "ROUNDING")
+    return isinstance(node, ast.Name) and node.id.lstrip("_").upper() in ROUNDED
 
 
 def _with(text: str, node: ast.expr, after: str) -> str:
