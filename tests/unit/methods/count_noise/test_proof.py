@@ -18,7 +18,7 @@ from attrpriv.methods.count_noise.proof import (
     shifted_delta,
 )
 from attrpriv.methods.count_noise.sets_proof import CountCasesCheck, CountCasesEvidence
-from attrpriv.numerics.divergences.family_wasserstein import family_wasserstein
+from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.methods.proofs import accepted, counted, refused, sets_plan
 

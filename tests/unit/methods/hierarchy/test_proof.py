@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.hierarchy.proof import HierarchyCheck, HierarchyEvidence
-from attrpriv.methods.transport.clamp import Clamp, Read
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused
 
 CHECK: dict[str, Any] = {

@@ -10,8 +10,8 @@ import mpmath
 import pytest
 
 from attrpriv.errors import PolicyError
+from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.quantile_clip.proof import Moments, QuantileClipEvidence
-from attrpriv.methods.transport.clamp import Read
 from tests.unit.methods.proofs import accepted, refused
 
 MOMENTS: dict[str, Any] = {

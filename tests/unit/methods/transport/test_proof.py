@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import CertificateError
-from attrpriv.methods.transport.clamp import Clamp, Read
+from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.transport.proof import (
     MovedRead,
     TransportCheck,

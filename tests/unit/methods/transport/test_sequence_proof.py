@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from attrpriv.methods.transport.clamp import Read
+from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.transport.proof import MovedRead, TransportCheck
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence, SequenceStep
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused

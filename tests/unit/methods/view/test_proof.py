@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from scipy.stats import binom
 
-from attrpriv.methods.view.proof import ViewCell, ViewEvidence
+from attrpriv.methods.base.view_plan import ViewCell
+from attrpriv.methods.view.proof import ViewEvidence
 from tests.unit.methods.proofs import accepted, refused
 
 
