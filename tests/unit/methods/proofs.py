@@ -12,7 +12,8 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.evidence import Counted
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.table import MECHANISMS, plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.secret import Secret
 from tests.conformance.test_mechanisms import PROBLEMS, planned
 from tests.unit.methods.counts import problem, smokers
