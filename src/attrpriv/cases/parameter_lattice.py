@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from attrpriv.assumptions.emissions import conditional_states, event_probabilities, listed_values, seen_values
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.cases.cells import cell_condition, union_of
-from attrpriv.cases.expected_count import ExpectedCount, expected_events
 from attrpriv.cases.lattice import one_query
 from attrpriv.errors import QueryError, UsageError
+from attrpriv.methods.base.expected_count import ExpectedCount, expected_events
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.parameter_counts.proof import ParameterCheck

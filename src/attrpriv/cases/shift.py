@@ -20,7 +20,7 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
 from attrpriv.assumptions.worst_case import Extreme, candidates
 from attrpriv.cases.subset import Rows
-from attrpriv.methods.gaussian.proof import GaussianCheck
+from attrpriv.methods.base.gaussian_proof import GaussianCheck
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret

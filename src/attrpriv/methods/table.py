@@ -78,7 +78,7 @@ METHODS: tuple[Method, ...] = (
         ),
         page="gaussian.md",
         proofs={
-            "gaussian": ".gaussian.proof",
+            "gaussian": ".base.gaussian_proof",
             "groups": ".groups.proof",
             "groups_vector": ".groups.proof",
             "hierarchy": ".hierarchy.proof",

@@ -15,9 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from attrpriv.cases.budget import Budget, budget
 from attrpriv.methods.base.accuracy import Noise, gaussian_error, unaffected
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget, budget
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import WeightsPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.methods.base.accuracy import Measure
-from attrpriv.methods.choice.dispatch import planned_by
 from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.dispatch import planned_by
 from attrpriv.methods.table import methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal

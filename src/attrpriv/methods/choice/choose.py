@@ -15,11 +15,11 @@ from attrpriv.methods.base.evidence import kind_of, words_of
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.coverage import require_covered
-from attrpriv.methods.choice.dispatch import too_slow
 from attrpriv.methods.choice.fitted_counts import charged
 from attrpriv.methods.choice.ranking import Ranking, best_first, refused_by
 from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning
 from attrpriv.methods.choice.weak import require_open, weak_lines
+from attrpriv.methods.dispatch import too_slow
 from attrpriv.methods.method import Method, load
 from attrpriv.methods.table import VIEW, methods
 from attrpriv.problem.problem import Problem

@@ -15,7 +15,7 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.dispatch import planned_by
+from attrpriv.methods.dispatch import planned_by
 from attrpriv.methods.method import Method
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import partial
 
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.cases.budget import Budget
 from attrpriv.cases.shift import Seen, seen_in
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.accuracy import ModelError, off_by
-from attrpriv.methods.base.budget import Budget
-from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.search import least_epsilon
 from attrpriv.problem.problem import Problem

@@ -18,7 +18,7 @@ By the block inverse that is a condition on the new noise alone, of the same for
 
 The distances of a sequence are those of Gaussian steps whose squares add up to D^2 at each moment, so the next query may be
 chosen after seeing the answers (docs/theory/joint.md). What must never change: what is promised is checked on the stacked
-averages themselves, over the whole class (`methods.gaussian.proof`); this module only finds the noise.
+averages themselves, over the whole class (`methods.base.gaussian_proof`); this module only finds the noise.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 
 from attrpriv.cases.shift import Seen
 from attrpriv.methods.base.certificate import LEAST_LEFT
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.noise_layout import Design
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

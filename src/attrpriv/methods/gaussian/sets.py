@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.standardised import standardised_cases
 from attrpriv.errors import UsageError
-from attrpriv.methods.gaussian.proof import CasesCheck
+from attrpriv.methods.base.gaussian_proof import CasesCheck
 from attrpriv.numerics.calibration.law_box import MovingNoise, moving_variance
 from attrpriv.numerics.laws.law_box import MovingCases
 from attrpriv.problem.problem import Problem

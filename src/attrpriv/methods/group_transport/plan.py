@@ -18,11 +18,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.budget import Budget
 from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, members_of
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, off_by
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan

@@ -15,11 +15,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.budget import Budget, budget
 from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, recorded
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget, budget
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.parts import AveragesPart

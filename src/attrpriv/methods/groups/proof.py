@@ -22,7 +22,7 @@ from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
-from attrpriv.methods.gaussian.proof import shaped
+from attrpriv.methods.base.gaussian_proof import shaped
 from attrpriv.numerics.calibration.groups import population_tail
 from attrpriv.numerics.calibration.groups_vector import Equalised, Part, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper

@@ -18,11 +18,11 @@ from __future__ import annotations
 import math
 
 from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.cases.budget import Budget, allowed_distance, budget
 from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget, allowed_distance, budget
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrpriv.cases.cells import cell_condition
-from attrpriv.cases.quilt import QuiltCase, quilt_case
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, laplace_error
 from attrpriv.methods.base.assemble import assemble
@@ -30,6 +29,7 @@ from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.plan import additive_error
+from attrpriv.methods.markov_quilt.case import QuiltCase, quilt_case
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
+from attrpriv.cases.budget import Budget, allowed_distance, budget
+from attrpriv.cases.clipping import clip_charge
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
@@ -22,10 +24,8 @@ from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget, allowed_distance, budget
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
-from attrpriv.methods.base.clipping import clip_charge
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes

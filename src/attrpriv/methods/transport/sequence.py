@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from attrpriv.cases.budget import Budget, allowed_distance, sequence_budget
 from attrpriv.cases.recorded_values import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.assemble import assemble
-from attrpriv.methods.base.budget import Budget, allowed_distance, sequence_budget
 from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate
 from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.clamp_error import MovedSpread, normal_points

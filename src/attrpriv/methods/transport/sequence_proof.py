@@ -30,7 +30,7 @@ from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Read, Rows
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Told
-from attrpriv.methods.gaussian.proof import shaped
+from attrpriv.methods.base.gaussian_proof import shaped
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
 from attrpriv.numerics.calibration.gaussian import gaussian_mu

@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.cases.expected_count import filled
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, folded_reach, folded_size, laplace_error, largest_error
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.expected_count import filled
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm

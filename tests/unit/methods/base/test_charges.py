@@ -10,8 +10,8 @@ from typing import Any, Literal
 import mpmath
 import pytest
 
+from attrpriv.cases.budget import Budget
 from attrpriv.errors import PolicyError
-from attrpriv.methods.base.budget import Budget
 from attrpriv.methods.base.charges import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
 from tests.unit.methods.proofs import every

@@ -11,9 +11,9 @@ import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.cases.budget import budget
 from attrpriv.cases.population_shift import recorded
 from attrpriv.errors import AttrprivError, Cause, CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.budget import budget
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.gaussian.proof import GaussianEvidence

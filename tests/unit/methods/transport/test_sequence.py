@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.budget import MOST_LATTICE, MOST_STEPS
 from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.budget import MOST_LATTICE, MOST_STEPS
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan

@@ -5,7 +5,7 @@
 | grid_lambda, grid_eta | drawing noise on a grid (`numerics.calibration.grids`) |
 | lattice_lambda | values recorded on a lattice (`cases.recorded_values`) |
 | shape_lambda, shape_eta | laws that are only nearly normal: the policy's `shape` tolerance |
-| clip_delta | rows clipped to `bounds` (`methods.base.clipping`) |
+| clip_delta | rows clipped to `bounds` (`cases.clipping`) |
 | fit_delta | an assumption fitted on public records, which may miss the truth |
 | reserve | 2% of delta, kept back for what normality of averages leaves open |
 
