@@ -17,6 +17,7 @@ from attrpriv.assumptions.probabilities import Pair, mixed, weighted
 from attrpriv.cases.tally_layout import Layout, layout, members_of
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
@@ -162,3 +163,22 @@ def _require_possible(counts: Counts, secret: Secret, members: frozenset[str], s
         raise QueryError(f"{secret.text}: its categories have prior share 0, so that no value but 0 is possible.")
     if all(name in shares for name in members) and math.fsum(shares[name][0] for name in members) >= 1:
         raise QueryError(f"{secret.text}: its categories have prior share 1, so that no value but all rows is possible.")
+
+
+def count_assumptions(found: Counted) -> tuple[str, ...]:
+    """Everything the proof rests on."""
+    problem = found.problem
+    lines = ["rows are independent, and given its category a row adds to the statistic by the law that is stated: assumed"]
+    lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{counts}" for counts in found.theta]
+    first = found.theta[0]
+    if first.prior and len(first.categories) > 2:
+        lines.append("where categories are taken together, rows fall into them by the stated prior")
+    if first.other is not None:
+        lines.append(f"rows of no named category, missing entries included, count as {first.other}, and follow its law")
+    lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
+    known = (
+        f"the adversary knows at most {found.known} of the rows: of each its category, what it adds, or both"
+        if problem.known_rows
+        else "the adversary knows no row"
+    )
+    return (*lines, known, *common_assumptions(problem))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.methods.base.accuracy import ExpectedError, folded_size, folded_tail
-from attrpriv.methods.count_transport.lattice import float_law
+from attrpriv.numerics.laws.float_law import float_law
 from attrpriv.numerics.laws.lattice import binomial_sum
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
 from attrpriv.numerics.laws.records import Interval01, RecordLaws

@@ -23,9 +23,9 @@ from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.base.tally_plan import additive_error
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
-from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, chain_score
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.rounding import SOLVED_UP

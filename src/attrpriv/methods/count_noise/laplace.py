@@ -11,7 +11,8 @@ from __future__ import annotations
 from attrpriv.cases.lattice import Counted, counted
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.count_noise.plan import checks, count_plan, row_scale
+from attrpriv.methods.base.tally_plan import row_scale
+from attrpriv.methods.count_noise.plan import checks, count_plan
 from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
 from attrpriv.methods.count_noise.sets import is_least, set_evidence, why_pointwise
 from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence

@@ -13,7 +13,6 @@ What must never change: one laws' pair that is not covered gives delta 1, never 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -25,9 +24,8 @@ from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_noise.model_error import NoisyCount
 from attrpriv.numerics.calibration.direct import direct_delta
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
+from attrpriv.numerics.calibration.shifted import shifted_delta
 from attrpriv.numerics.divergences.families import family_wasserstein
-from attrpriv.numerics.divergences.lattice import lattice_delta_upper
-from attrpriv.numerics.laws.lattice import discrete_gaussian
 from attrpriv.numerics.laws.off import widened
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from attrpriv.numerics.rounding import COMPUTED_UP
@@ -132,13 +130,3 @@ class WassersteinEvidence(CountEvidence):
 def _counted(checks: Sequence[CountCheck], told: Counted) -> bool:
     """Whether a row adds what the laws are of."""
     return all(check.records.values == told.steps for check in checks)
-
-
-def shifted_delta(noise: str, scale: float, distance: int, epsilon: float) -> float:
-    """H_epsilon, from above, of whole-number noise against itself moved by a whole distance."""
-    if noise == "none" or not scale > 0:
-        return 1.0
-    if noise == "laplace":
-        return 0.0 if distance / scale * COMPUTED_UP <= epsilon else 1.0
-    law = discrete_gaussian(scale, tail=math.exp(-600))
-    return lattice_delta_upper(law, law.shifted(distance), epsilon)

@@ -16,10 +16,10 @@ from attrpriv.cases.lattice import Counted, counted
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.count_noise.plan import checks, count_plan, row_scale
-from attrpriv.methods.count_noise.proof import CountCheck, WassersteinEvidence, shifted_delta
-from attrpriv.numerics.calibration.direct import least_scale
-from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.methods.base.tally_plan import row_scale
+from attrpriv.methods.count_noise.plan import checks, count_plan
+from attrpriv.methods.count_noise.proof import CountCheck, WassersteinEvidence
+from attrpriv.numerics.calibration.shifted import shift_scale
 from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
@@ -68,19 +68,6 @@ def _gaussian(found: Counted, ignored: float, error: float) -> list[WassersteinE
     distance = _distance(found, ignored)
     scale = shift_scale(distance, found.problem.epsilon, ignored, error)
     return [] if scale is None else [_evidence(found, distance, ignored, "gaussian", scale)]
-
-
-def shift_scale(distance: int, epsilon: float, delta: float, error: float) -> float | None:
-    """The least whole-number Gaussian noise that hides a shift by `distance`; None where it is clearly more than `error`.
-
-    Rounded to whole numbers a Gaussian hides hardly more than it does without, so the continuous one tells whether to look.
-    """
-    if distance == 0:
-        return 0.0
-    start = distance / gaussian_mu(epsilon, delta)
-    if start > 1.25 * error + 1:
-        return None
-    return least_scale(lambda scale: shifted_delta("gaussian", scale, distance, epsilon) <= delta, start)
 
 
 def _evidence(

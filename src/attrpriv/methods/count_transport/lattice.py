@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
 from attrpriv.methods.count_transport.target import TOTAL, CountTransport, target_of, transport_bounds
-from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, record_sum
+from attrpriv.numerics.laws.float_law import float_law
+from attrpriv.numerics.laws.lattice import LatticeLaw
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 # Counts and blocks of outputs that are looked at to state an error.
 MEASURED = (65, 2**14)
-_FEW_VALUES = 400
-_LEFT_OUT = 1e-17
 _ROUNDING = 1e-15
 _TAIL_LENGTH = 1024
 
@@ -95,18 +94,6 @@ def largest(errors: Sequence[Moved]) -> Moved:
 
 def _padded(row: Sequence[float], size: int) -> tuple[float, ...]:
     return (*row, *(0.0,) * (size - len(row)))
-
-
-def float_law(records: RecordLaws, n: int, a: int) -> LatticeLaw:
-    """mu_a in floats: the whole support of few values, else a window."""
-    member, rest = ([low for low, _ in law] for law in (records.member, records.rest))
-    few = n * records.width < _FEW_VALUES
-    if not records.binary:
-        return record_sum(records.values, member, a, rest, n - a, tail=0.0 if few else _LEFT_OUT)
-    if few:
-        return binomial_sum(a, member[1], n - a, rest[1])
-    parts = [binomial_sum(k, p, 0, p, tail=_LEFT_OUT) for k, p in ((a, member[1]), (n - a, rest[1]))]
-    return parts[0].convolve(parts[1], exact=False)
 
 
 def lattice_of(records: RecordLaws, prior: CountPrior, start: int, size: int, limits: tuple[int, int]) -> Lattice:

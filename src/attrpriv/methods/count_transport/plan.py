@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from attrpriv.cases.lattice import CountCase, Counted, counted, worst_law
+from attrpriv.cases.lattice import CountCase, Counted, count_assumptions, counted, worst_law
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.assemble import assemble
@@ -19,7 +19,6 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.count_noise.plan import count_assumptions
 from attrpriv.methods.count_transport.hybrid import hybrid_moved, least_hybrid_scale, require_feasible
 from attrpriv.methods.count_transport.lattice import Moved, largest, moved
 from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import Cause, RefusedError
-from attrpriv.methods.count_transport.lattice import Lattice, Moved, distance, float_law, lattice_of, moved
+from attrpriv.methods.count_transport.lattice import Lattice, Moved, distance, lattice_of, moved
 from attrpriv.methods.count_transport.target import (
     LARGEST_FIRST,
     MOST_OUTPUTS,
@@ -33,6 +33,7 @@ from attrpriv.methods.count_transport.target import (
     target_of,
 )
 from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.float_law import float_law
 
 if TYPE_CHECKING:
     import numpy as np

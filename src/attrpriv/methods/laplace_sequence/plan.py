@@ -20,7 +20,8 @@ from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.certificate import LEAST_LEFT
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.count_noise.plan import count_plan, row_scale
+from attrpriv.methods.base.tally_plan import row_scale
+from attrpriv.methods.count_noise.plan import count_plan
 from attrpriv.methods.laplace_sequence.joint_law import joint_laws
 from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck, rate_of
 from attrpriv.numerics.calibration.direct import least_scale

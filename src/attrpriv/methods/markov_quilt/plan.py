@@ -27,8 +27,8 @@ from attrpriv.methods.base.parts import AveragesPart, TallyPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
+from attrpriv.methods.base.tally_plan import additive_error
 from attrpriv.methods.base.wording import common_assumptions
-from attrpriv.methods.count_noise.plan import additive_error
 from attrpriv.methods.markov_quilt.case import QuiltCase, quilt_case
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known

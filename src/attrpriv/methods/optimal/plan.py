@@ -12,15 +12,13 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from attrpriv.cases.lattice import CountCase, Counted, counted, worst_law
+from attrpriv.cases.lattice import CountCase, Counted, count_assumptions, counted, worst_law
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.count_noise.plan import count_assumptions
+from attrpriv.methods.base.tally_plan import kernel_answer_error
 from attrpriv.methods.optimal.near_coupling import certified_near_coupling, near_solvable
 from attrpriv.methods.optimal.population_coupling import certified_population_coupling, population_solvable
 from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
@@ -32,7 +30,6 @@ from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of
-from attrpriv.queries.query import Query
 
 AUTO_SECRETS = 60
 
@@ -199,20 +196,6 @@ def _kernel(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvid
         weights=solved.weights,
     )
     return evidence, largest([kernel_error(solved, case.records, case.pairs, prior, family) for prior in priors])
-
-
-def kernel_answer_error(tally: Tally, query: Query, n: int, error: KernelError) -> ExpectedError:
-    """The error of a kernel in the unit of an answer."""
-    if query.whole_table:
-        return ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
-    unit = tally.unit_of(query, n)
-    found = ExpectedError(
-        rmse=error.rmse,
-        mean_absolute=error.mean_absolute,
-        alpha95=float(error.average_width(0.05)),
-        worst=float(next((t for t, chance in enumerate(error.tail) if chance == 0), len(error.tail))),
-    )
-    return found.scaled(unit)
 
 
 def _words(found: Counted) -> str:

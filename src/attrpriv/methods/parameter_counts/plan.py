@@ -28,18 +28,16 @@ from attrpriv.cases.parameter_lattice import (
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.constant_plan import constant_plan
 from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.count_noise.plan import row_scale, tally_plan
-from attrpriv.methods.count_noise.wasserstein import shift_scale
-from attrpriv.methods.optimal.plan import kernel_answer_error
+from attrpriv.methods.base.tally_plan import kernel_answer_error, row_scale, tally_plan
 from attrpriv.methods.parameter_counts.proof import (
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
-from attrpriv.methods.yardsticks.counts import constant_plan
 from attrpriv.numerics.calibration.linear_program import MOST_VALUES
 from attrpriv.numerics.calibration.parameter_counts import (
     is_least_scale,
@@ -48,6 +46,7 @@ from attrpriv.numerics.calibration.parameter_counts import (
     parameter_influence,
     parameter_kernel,
 )
+from attrpriv.numerics.calibration.shifted import shift_scale
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, no_delta, refusal_of

@@ -23,7 +23,6 @@ from pydantic import Field
 from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, Evidence
-from attrpriv.methods.count_noise.proof import shifted_delta
 from attrpriv.noise import draw
 from attrpriv.numerics.calibration.parameter_counts import (
     ParameterCounts,
@@ -32,6 +31,7 @@ from attrpriv.numerics.calibration.parameter_counts import (
     parameter_kernel_loss,
     parameter_loss,
 )
+from attrpriv.numerics.calibration.shifted import shifted_delta
 from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
 from attrpriv.numerics.search import least_epsilon, or_infinite
 

@@ -15,15 +15,15 @@ from attrpriv.cases.chain_layout import chain_of, chain_tally
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
-from attrpriv.methods.base.accuracy import ExpectedError, largest_error
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.constant_plan import constant_plan
 from attrpriv.methods.base.expected_count import ExpectedCount, expected_count, filled
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
-from attrpriv.methods.count_noise.plan import additive_error
+from attrpriv.methods.base.tally_plan import additive_error
 from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
 from attrpriv.methods.yardsticks import averages
 from attrpriv.numerics.laws.count_prior import CountPrior
@@ -61,7 +61,16 @@ def plan_group_dp(problem: Problem) -> Plan:
         assumes=range_assumes(problem),
     )
     noisy = tally.model_copy(update={"noise": "laplace", "scale": scale, "parameters": {"sensitivity": width}})
-    return _plan(problem, "group_dp", noisy, certificate, tuple(additive_error(problem, noisy, q) for q in problem.queries))
+    certificate.verify()
+    return assemble(
+        problem,
+        "group_dp",
+        TallyPart(tally=noisy),
+        certificate,
+        reference=_REFERENCE,
+        errors=tuple(additive_error(problem, noisy, query) for query in problem.queries),
+        model_error=certificate.evidence.model_error(problem.epsilon, problem.delta),
+    )
 
 
 def _tally(problem: Problem, query: Query) -> Tally:
@@ -93,22 +102,6 @@ def plan_constant(problem: Problem) -> Plan:
     return constant_plan(
         problem, found.tally, laws, notes=[f"its error is that over the tables of the prior{worst_law(found)}."]
     )
-
-
-def constant_plan(problem: Problem, whole: Tally, laws: Sequence[ExpectedCount], notes: Sequence[str] = ()) -> Plan:
-    """The middle of what the count is expected to be under the laws of Theta; its error is that of the worst of them."""
-    means = [law.mean for law in laws]
-    centre = round((min(means) + max(means)) / 2)
-    off = {"bias": max(abs(mean - centre) for mean in means), "sd": max(law.sd for law in laws)}
-    tally = whole.model_copy(update={"centre": centre, "parameters": off})
-    certificate = Certificate(
-        epsilon=problem.epsilon, delta=problem.delta, evidence=ConstantEvidence(), assumes=("no row is read",)
-    )
-    error = largest_error([law.error(centre) for law in laws])
-    exact = ExpectedError(rmse=0.0, mean_absolute=0.0, alpha95=0.0, worst=0.0)
-    errors = tuple(exact if q.whole_table else error.scaled(tally.unit_of(q, problem.n)) for q in problem.queries)
-    kind = () if all(query.whole_table for query in problem.queries) else ("a yardstick: auto never chooses it.",)
-    return _plan(problem, "constant", tally, certificate, errors, notes=(*kind, *notes))
 
 
 def _laws(found: Counted, counts: Counts, index: int) -> list[ExpectedCount]:
@@ -148,24 +141,3 @@ def corner_laws(values: Sequence[int], law: Sequence[Interval01]) -> list[tuple[
     orders = [sorted(range(len(values)), key=key) for key in (lambda k: values[k], lambda k: values[k] ** 2)]
     found = [filled(law, order) for order in orders for order in (order, order[::-1])]
     return list(dict.fromkeys(tuple((p, p) for p in one) for one in found))
-
-
-def _plan(
-    problem: Problem,
-    mechanism: str,
-    tally: Tally,
-    certificate: Certificate,
-    errors: tuple[ExpectedError, ...],
-    notes: tuple[str, ...] = (),
-) -> Plan:
-    certificate.verify()
-    return assemble(
-        problem,
-        mechanism,
-        TallyPart(tally=tally),
-        certificate,
-        reference=_REFERENCE,
-        errors=errors,
-        model_error=certificate.evidence.model_error(problem.epsilon, problem.delta),
-        notes=notes,
-    )
