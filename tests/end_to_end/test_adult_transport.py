@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.group_transport.correction import Expected, vector_moves
 from attrpriv.methods.group_transport.proof import GroupVectorTransportEvidence
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
-from attrpriv.methods.groups.proof import GroupCheck
 from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda
 from attrpriv.numerics.calibration.groups import population_range
 from attrpriv.numerics.calibration.groups_vector import equalise

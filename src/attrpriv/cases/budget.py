@@ -25,6 +25,7 @@ from attrpriv.errors import RefusedError
 from attrpriv.methods.base.charges import CHARGES
 from attrpriv.numerics.calibration.gaussian import classical_mu, gaussian_mu
 from attrpriv.numerics.calibration.grids import grid_charge
+from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.rounding import COMPUTED_DOWN, LEFT_DOWN
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.problem import Problem
@@ -152,3 +153,9 @@ def allowed_distance(problem: Problem, left: Budget) -> float:
     except RefusedError as error:
         reason = str(error)
     raise Refusal(Cause.BUDGET, reason)
+
+
+def real_epsilon(distance: float, left: Budget) -> float | None:
+    """The epsilon of outputs this far apart, at the calibration's delta; None where none holds."""
+    epsilon = gaussian_epsilon(distance, left.delta) + left.excess if math.isfinite(distance) else math.inf
+    return epsilon if math.isfinite(epsilon) else None

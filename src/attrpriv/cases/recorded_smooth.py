@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import covariance_floor, vector_box
+from attrpriv.cases.moments import is_exact
 from attrpriv.cases.recorded_values import row_floors
 from attrpriv.cases.shift import semidefinite_or_nothing
 from attrpriv.cases.subset import Rows
-from attrpriv.methods.transport.case import is_exact
 from attrpriv.numerics.rounding import SOLVED_UP, SOME_ULPS
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

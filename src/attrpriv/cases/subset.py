@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.column_plan import Group, SubsetUnion
-from attrpriv.methods.choice.coverage import require_one_meaning
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
 from attrpriv.problem.refusal import Cause, Refusal
@@ -289,3 +288,19 @@ def subset_lines(rows: Rows) -> tuple[str, ...]:
         f"which rows satisfy each of these is independent of the columns of the assumption (assumed, not tested), and how many "
         f"do is public: {'; '.join(listed)}",
     )
+
+
+def require_one_meaning(problem: Problem) -> None:
+    """An average goes by its name (`Query.key`): a column must not be called as a combination or a subset beside it is."""
+    found: dict[str, Query] = {}
+    for query in problem.queries:
+        if query.key is None or query.group_by is not None:
+            continue
+        other = found.setdefault(query.key, query)
+        if (other.of, other.column, other.where) != (query.of, query.column, query.where):
+            raise Refusal(
+                Cause.MISTAKE,
+                f"{query.key}: is an average of other columns or rows, and the name of a column too. Rename that column.",
+                needs="another name of the column",
+                query=query.text,
+            )

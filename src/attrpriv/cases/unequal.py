@@ -7,14 +7,17 @@ of counts that its tables surely have, up to a tail that is taken from delta.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from attrpriv.assumptions.fit_risk import fit_charge
 from attrpriv.assumptions.groups import Groups
+from attrpriv.cases.budget import Budget, budget
 from attrpriv.errors import QueryError, RefusedError, UsageError
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.tally import TallyCategory
-from attrpriv.methods.groups.proof import GroupCheck
+from attrpriv.methods.base.wording import common_assumptions, known_line
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.numerics.calibration.groups import population_range
 from attrpriv.numerics.laws.records import CountPairs
@@ -25,6 +28,7 @@ from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption,
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import Written
 
+Clips = Mapping[str, float | None]
 # As for the Gaussian mechanism (`recorded`): few rounded values do not have a nearly normal average.
 _LEAST_ROWS = 100
 _UNDECLARED = 1.5
@@ -200,3 +204,44 @@ def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float
             chance = max(chance, problem.n * tails * SOLVED_UP)
     charge = (1 + math.exp(problem.epsilon)) * chance
     return charge if charge <= _CLIP_SHARE * problem.delta / len(problem.columns) else None
+
+
+def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+    """What recorded values ask for, or the reason why they are not covered."""
+    refusal = None
+    try:
+        return recorded(problem, theta)
+    except RefusedError as error:
+        refusal = refusal_of(error)
+    raise refusal
+
+
+def group_budget(
+    problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None
+) -> Budget:
+    """What is left for the calibration."""
+    return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
+
+
+def real_epsilon(delta: Callable[[float], float], problem: Problem) -> float:
+    """The least epsilon, from above, at which the problem's delta is enough; infinite where none is."""
+    low, high = 0.0, problem.epsilon
+    while delta(high) > problem.delta:
+        low, high = high, 2 * high
+        if high > 500:
+            return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta(middle) <= problem.delta else (middle, high)
+    return high
+
+
+def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
+    """Everything that a proof for groups rests on."""
+    lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
+    lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]
+    lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
+    lines += [
+        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
+    ]
+    return (*lines, known_line(problem), *common_assumptions(problem), *fit_charge(theta, problem.delta).lines)

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.base.gaussian_proof import Rows, shaped
 from attrpriv.noise import correlated_noise, granularity
 from attrpriv.numerics.calibration.groups import equalising_variance
-from attrpriv.numerics.calibration.groups_vector import Part, part_weights
+from attrpriv.numerics.calibration.groups_vector import Equalised, Part, part_weights
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 
@@ -39,3 +40,19 @@ def equalised(
     for weight, part in zip(weights, parts, strict=True):
         total = [a + b for a, b in zip(total, correlated_noise(part.factor, bits, weight), strict=True)]
     return total
+
+
+def common_bits(independent: Sequence[float], factor: Sequence[Sequence[float]], parts: Sequence[Part], n: int) -> int:
+    """How fine the grid of noise common to several averages is, for these sds of each average's own noise."""
+    rows = [[*(factor[k] if factor else ()), *(x for part in parts for x in part.factor[k])] for k in range(len(independent))]
+    ratio = max(sum(map(abs, row)) / own for row, own in zip(rows, independent, strict=True))
+    # A part's numbers have variance 0, or one row's share of n at least.
+    return 34 + math.ceil(max(0.0, math.log2(max(ratio, 1e-9)), math.log2(n) / 2))
+
+
+def belong_together(case: VectorCase, equalised: Equalised, independent: Sequence[float], factor: Rows) -> bool:
+    """Whether all noise is on the averages of the case: matrices of other shapes would be stretched where they are added."""
+    places = {"low": 1, "high": 1, "member": len(case.members), "rest": len(case.rest)}
+    fits = [len(independent) == case.size, shaped(equalised.target, case.size, case.size)]
+    fits += [shaped(rows, case.size) for rows in (*([factor] if factor else []), *(part.factor for part in equalised.parts))]
+    return all(fits) and all(0 <= part.index < places[part.role] for part in equalised.parts)

@@ -14,6 +14,7 @@ What must never change: what is not in this table is refused, whatever a mechani
 
 from __future__ import annotations
 
+from attrpriv.cases.subset import require_one_meaning
 from attrpriv.errors import QueryError
 from attrpriv.methods.method import Method
 from attrpriv.problem.problem import Problem
@@ -40,22 +41,6 @@ def require_covered(method: Method, problem: Problem) -> None:
             _require_all_rows(query)
         elif not query.simple:
             _require_linear(method, problem, query)
-
-
-def require_one_meaning(problem: Problem) -> None:
-    """An average goes by its name (`Query.key`): a column must not be called as a combination or a subset beside it is."""
-    found: dict[str, Query] = {}
-    for query in problem.queries:
-        if query.key is None or query.group_by is not None:
-            continue
-        other = found.setdefault(query.key, query)
-        if (other.of, other.column, other.where) != (query.of, query.column, query.where):
-            raise Refusal(
-                Cause.MISTAKE,
-                f"{query.key}: is an average of other columns or rows, and the name of a column too. Rename that column.",
-                needs="another name of the column",
-                query=query.text,
-            )
 
 
 def _require_groups(problem: Problem, query: Query) -> None:

@@ -22,8 +22,8 @@ from __future__ import annotations
 import math
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.shape import ShapeFinding, faults, possible, shortened
+from attrpriv.assumptions.shape import ShapeFinding, possible, shortened
+from attrpriv.cases.row_faults import row_faults
 from attrpriv.methods.base.column_plan import own_scale
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.method import Method
@@ -39,14 +39,6 @@ _THIRD_ORDER = 0.1
 # Where no range is stated: so many standard errors of the secret are looked at.
 _NO_RANGE = 6.0
 _LEAST_DELTA = 1e-12
-
-
-def row_faults(problem: Problem) -> tuple[str, ...]:
-    """Why the records behind a fitted assumption are no normal rows, for what this problem reads and hides."""
-    hidden = tuple(dict.fromkeys(column for secret in problem.secrets for column in secret.columns))
-    records = [member.fitted for member in problem.theta if isinstance(member, Gaussian | Groups)]
-    shapes = [record.shape for record in records if record is not None and record.shape is not None]
-    return tuple(dict.fromkeys(line for shape in shapes for line in faults(shape, problem.read_columns, hidden)))
 
 
 def require_normal_rows(method: Method, problem: Problem) -> None:

@@ -24,6 +24,8 @@ from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import candidates
 from attrpriv.cases.budget import Budget, allowed_distance, budget, sequence_budget
 from attrpriv.cases.clipping import clip_charge
+from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
+from attrpriv.cases.moments import gaussians
 from attrpriv.cases.noise_design import apart, design
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
@@ -39,7 +41,6 @@ from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.gaussian.model_error import gaussian_model_error
 from attrpriv.methods.gaussian.sequence import Past, conditioned, target
 from attrpriv.methods.gaussian.sets import CaseNoise, by_law, case_noise
@@ -47,14 +48,12 @@ from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
 
 # In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
 _SEQUENCE_MASK = 1.5
 _AIMS = (1.0, 1 - 1e-6, 1 - 1e-3)
-# Beyond these, the squares and ratios below leave the range of floats.
-_LEAST, _MOST = 1e-30, 1e30
 _NO_PROOF = "the averages so far nearly determine one another, and rounding leaves no proof. Ask for fewer, or other ones."
 
 
@@ -201,54 +200,6 @@ def _layout(
         layout = apart(asking, own, reach).at_least(floor)
         return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
     raise Refusal(Cause.NOTHING_FOUND, _NO_PROOF, needs="fewer averages")
-
-
-def gaussians(problem: Problem, *, pure: bool = False) -> tuple[Gaussian, ...]:
-    """The assumption, if it is Gaussian and says enough for the problem; `pure`: delta may be 0."""
-    theta = problem.assumed(Gaussian)
-    if not theta:
-        raise other_assumption("gaussian")
-    if any(secret.attribute is not None for secret in problem.secrets):
-        raise Refusal(
-            Cause.SECRET,
-            "hides properties of this table; a mean of the population needs a hierarchy assumption.",
-            needs="a hierarchy assumption",
-        )
-    if any(secret.composition is not None for secret in problem.secrets):
-        raise Refusal(Cause.SECRET, "hides means and sums; a share, a count or a distribution needs a view.", needs="a view")
-    if problem.delta == 0 and not pure:
-        raise no_delta()
-    for column in dict.fromkeys((*problem.read_columns, *(c for secret in problem.secrets for c in secret.columns))):
-        if any(column not in gaussian.columns for gaussian in theta):
-            raise Refusal(
-                Cause.NUMBERS,
-                f"assume: {column} must have a standard deviation and a correlation with the other columns. Got none.",
-                needs=f"a standard deviation and the correlations of {column}",
-                usage=True,
-            )
-        _require_magnitude(f"sd of {column}", [gaussian.sd_of(column) for gaussian in theta])
-        _require_magnitude(f"resolution of {column}", [problem.resolution[column]] if column in problem.resolution else [])
-    for secret in problem.secrets:
-        _require_magnitude(f"the widest pair of {secret.text}", [max(gap, _LEAST) for gap in _gaps(problem, secret)])
-    return theta
-
-
-def _gaps(problem: Problem, secret: Secret) -> list[float]:
-    """How far apart values that must look alike can be; half-lines are hidden by their law, not by a distance."""
-    if len(secret.forms) > 1:
-        return [abs(x) for step in secret.joint_steps(problem.n) for row in step for x in row]
-    return [] if secret.cases is not None and math.isinf(secret.gap) else [secret.gap]
-
-
-def _require_magnitude(name: str, numbers: Sequence[float]) -> None:
-    for number in numbers:
-        if not _LEAST <= number <= _MOST:
-            raise Refusal(
-                Cause.NUMBERS,
-                f"{name}: must be between {_LEAST:g} and {_MOST:g}. Got {number:g}; choose another unit.",
-                needs="another unit",
-                usage=True,
-            )
 
 
 def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:

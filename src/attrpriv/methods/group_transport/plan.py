@@ -19,11 +19,24 @@ from fractions import Fraction
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.budget import Budget
-from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, members_of
+from attrpriv.cases.unequal import (
+    Clips,
+    Recorded,
+    assumptions,
+    categories_of,
+    checks,
+    clip_charge,
+    group_budget,
+    groups_of,
+    masked,
+    members_of,
+    real_epsilon,
+)
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, off_by
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.group_transport.clamp import GroupClamp, best_clamp
@@ -39,8 +52,6 @@ from attrpriv.methods.group_transport.correction import (
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence, between_of
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp
 from attrpriv.methods.groups import plan as group_means
-from attrpriv.methods.groups.plan import Clips, assumptions, group_budget, masked, real_epsilon
-from attrpriv.methods.groups.proof import GroupCheck
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.groups import most_equalising
 from attrpriv.numerics.calibration.groups_vector import equalise

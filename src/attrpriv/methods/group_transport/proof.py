@@ -22,11 +22,11 @@ from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, NonNegative
 from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.equalising import equalised, hidden_scale
+from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
-from attrpriv.methods.groups.proof import GroupCheck, belong_together, common_bits
 from attrpriv.numerics.calibration.groups_vector import Equalised
 from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper

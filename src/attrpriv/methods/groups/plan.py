@@ -11,22 +11,33 @@ Several averages: covariances are made equal by public factors, then the shift i
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from attrpriv.assumptions.groups import Groups
-from attrpriv.cases.budget import Budget, budget
-from attrpriv.cases.unequal import Recorded, categories_of, checks, clip_charge, groups_of, recorded
+from attrpriv.cases.budget import Budget
+from attrpriv.cases.row_faults import row_faults
+from attrpriv.cases.unequal import (
+    Clips,
+    Recorded,
+    assumptions,
+    categories_of,
+    checks,
+    clip_charge,
+    group_budget,
+    groups_of,
+    masked,
+    real_epsilon,
+)
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import common_assumptions, known_line
-from attrpriv.methods.choice.row_shape import row_faults
-from attrpriv.methods.groups.proof import GroupCheck, GroupEvidence, GroupVectorEvidence
+from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.groups import Form, least_group_noise, most_equalising
 from attrpriv.numerics.calibration.groups_vector import equalise, least_group_covariance
@@ -35,8 +46,6 @@ from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of
-
-Clips = Mapping[str, float | None]
 
 
 def plan(problem: Problem) -> Plan:
@@ -68,23 +77,6 @@ def plan(problem: Problem) -> Plan:
         model_error=_model_error(evidence, problem),
         notes=_notes(problem, evidence, lattice, clips),
     )
-
-
-def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
-    """What recorded values ask for, or the reason why they are not covered."""
-    refusal = None
-    try:
-        return recorded(problem, theta)
-    except RefusedError as error:
-        refusal = refusal_of(error)
-    raise refusal
-
-
-def group_budget(
-    problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None
-) -> Budget:
-    """What is left for the calibration."""
-    return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
 
 
 # --------------------------------------------------------------------------------------------------------- one average
@@ -250,36 +242,6 @@ def _wider(check: GroupCheck, off: float) -> GroupCheck:
         tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
     )
     return check.model_copy(update={"case": replace(case, members=inside, rest=outside)})
-
-
-def real_epsilon(delta: Callable[[float], float], problem: Problem) -> float:
-    """The least epsilon, from above, at which the problem's delta is enough; infinite where none is."""
-    low, high = 0.0, problem.epsilon
-    while delta(high) > problem.delta:
-        low, high = high, 2 * high
-        if high > 500:
-            return math.inf
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if delta(middle) <= problem.delta else (middle, high)
-    return high
-
-
-def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
-    lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
-    lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]
-    lines += [f"nearly all values of {column} lie on a spacing of at most {h:.4g}" for column, h in lattice.spacing.items()]
-    lines += [
-        f"the moments are those of {c} as read, missing entries replaced" for c in problem.columns if c in problem.missing
-    ]
-    fitted = _budget_lines(problem, theta)
-    return (*lines, known_line(problem), *common_assumptions(problem), *fitted)
-
-
-def _budget_lines(problem: Problem, theta: Sequence[Groups]) -> tuple[str, ...]:
-    from attrpriv.assumptions.fit_risk import fit_charge
-
-    return fit_charge(theta, problem.delta).lines
 
 
 def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:

@@ -17,43 +17,17 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from attrpriv.frozen import Finite, FrozenModel, NonNegative
+from attrpriv.frozen import Finite, NonNegative
 from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.equalising import equalised, hidden_scale
+from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
-from attrpriv.methods.base.gaussian_proof import shaped
-from attrpriv.numerics.calibration.groups import population_tail
-from attrpriv.numerics.calibration.groups_vector import Equalised, Part, vector_delta_upper
+from attrpriv.numerics.calibration.groups_vector import Equalised, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper
 from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import Rows, VectorCase
+from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
-
-
-class GroupCheck(FrozenModel):
-    """One secret under one member of Theta; `shares` where it is a share of the population."""
-
-    secret: str
-    theta: int
-    case: GroupCase | VectorCase
-    shares: tuple[Finite, Finite] | None = None
-
-    @property
-    def tail(self) -> float:
-        """The chance that a table of the population is not covered by the case."""
-        if self.shares is None:
-            return 0.0
-        return population_tail(self.case.n, *self.shares, self.case.low, self.case.high, self.case.apart)
-
-    @property
-    def readable(self) -> bool:
-        """Whether a release may depend on the table's counts.
-
-        For a share of the population not where rows are known: given their values, the categories of these rows depend on the
-        share by far more than a row's own chance does, so that neither `apart` nor the range bounds the counts.
-        """
-        return self.shares is None or not (isinstance(self.case, GroupCase) and self.case.known)
 
 
 class GroupEvidence(Charged):
@@ -135,19 +109,3 @@ class GroupVectorEvidence(Charged):
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column alone is what was counted on."""
         return kind == "gaussian" and dict(zip(self.columns, self.independent, strict=True)).get(column) == scale
-
-
-def belong_together(case: VectorCase, equalised: Equalised, independent: Sequence[float], factor: Rows) -> bool:
-    """Whether all noise is on the averages of the case: matrices of other shapes would be stretched where they are added."""
-    places = {"low": 1, "high": 1, "member": len(case.members), "rest": len(case.rest)}
-    fits = [len(independent) == case.size, shaped(equalised.target, case.size, case.size)]
-    fits += [shaped(rows, case.size) for rows in (*([factor] if factor else []), *(part.factor for part in equalised.parts))]
-    return all(fits) and all(0 <= part.index < places[part.role] for part in equalised.parts)
-
-
-def common_bits(independent: Sequence[float], factor: Sequence[Sequence[float]], parts: Sequence[Part], n: int) -> int:
-    """How fine the grid of noise common to several averages is, for these sds of each average's own noise."""
-    rows = [[*(factor[k] if factor else ()), *(x for part in parts for x in part.factor[k])] for k in range(len(independent))]
-    ratio = max(sum(map(abs, row)) / own for row, own in zip(rows, independent, strict=True))
-    # A part's numbers have variance 0, or one row's share of n at least.
-    return 34 + math.ceil(max(0.0, math.log2(max(ratio, 1e-9)), math.log2(n) / 2))

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 
 from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.cases.budget import Budget, allowed_distance, budget
+from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.noise_design import apart, design
 from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.shift import Seen
@@ -29,7 +29,6 @@ from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
@@ -165,12 +164,6 @@ def _model_error(
             distance = max((evidence.distance_of(_check(case)) for case in found), default=0.0)
         rows.append(ModelError(off_by=off, epsilon=real_epsilon(distance, left)))
     return tuple(rows)
-
-
-def real_epsilon(distance: float, left: Budget) -> float | None:
-    """The epsilon of outputs this far apart, at the calibration's delta; None where none holds."""
-    epsilon = gaussian_epsilon(distance, left.delta) + left.excess if math.isfinite(distance) else math.inf
-    return epsilon if math.isfinite(epsilon) else None
 
 
 def _is_covariance(case: Seen) -> bool:

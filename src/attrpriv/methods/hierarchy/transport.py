@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.cases.budget import Budget, allowed_distance, budget
+from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
@@ -28,7 +28,7 @@ from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.hierarchy.means import REFERENCE, real_epsilon
+from attrpriv.methods.hierarchy.means import REFERENCE
 from attrpriv.methods.hierarchy.proof import HierarchyCheck, HierarchyEvidence
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP

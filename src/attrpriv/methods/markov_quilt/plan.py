@@ -25,6 +25,7 @@ from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import AveragesPart, TallyPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.ranged import ranged
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.tally_plan import additive_error
@@ -33,7 +34,6 @@ from attrpriv.methods.markov_quilt.case import QuiltCase, quilt_case
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
-from attrpriv.methods.yardsticks.non_linear import ranged
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.networks.separation import ancestral
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN, SOLVED_UP

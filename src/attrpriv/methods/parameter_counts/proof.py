@@ -20,12 +20,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.frozen import NonNegative
 from attrpriv.methods.base.accuracy import ModelError, off_by
+from attrpriv.methods.base.checks import ParameterCheck
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.noise import draw
 from attrpriv.numerics.calibration.parameter_counts import (
-    ParameterCounts,
     parameter_delta,
     parameter_distance,
     parameter_kernel_loss,
@@ -37,14 +37,6 @@ from attrpriv.numerics.search import least_epsilon, or_infinite
 
 Rows = tuple[tuple[int, ...], ...]
 NoiseKind = Literal["laplace", "gaussian", "none"]
-
-
-class ParameterCheck(FrozenModel):
-    """One hidden parameter under one member of Theta."""
-
-    secret: str
-    theta: int
-    counts: ParameterCounts
 
 
 class _ParameterEvidence(Evidence):

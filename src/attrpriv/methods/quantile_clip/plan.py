@@ -16,6 +16,8 @@ from collections.abc import Mapping
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs
+from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
+from attrpriv.cases.moments import gaussians
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
@@ -24,8 +26,6 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
-from attrpriv.methods.gaussian.plan import gaussians
 from attrpriv.methods.quantile_clip.draw import clip_spread, wander_of
 from attrpriv.methods.quantile_clip.model_error import model_error
 from attrpriv.methods.quantile_clip.proof import Moments, QuantileClipEvidence

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, is_itself, vector_box
 from attrpriv.assumptions.worst_case import correlation_range, least_residual
+from attrpriv.cases.moments import is_exact
 from attrpriv.cases.shift import semidefinite_or_nothing
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.transport.proof import MovedRead, Moves, TransportCheck
@@ -247,12 +248,6 @@ def _joint_check(
         regression=tuple(tuple(float(x) for x in row) for row in regression),
         credited=credited,
     )
-
-
-def is_exact(member: Gaussian) -> bool:
-    """Whether sds and slopes are stated as exact; a tolerance on means does not move slopes."""
-    tolerance = member.tolerance
-    return not (tolerance.sd or tolerance.slope or tolerance.correlation)
 
 
 def _kappa(member: Gaussian, statistic: Coefficients, hidden: Coefficients) -> tuple[float, float]:

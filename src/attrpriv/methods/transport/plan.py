@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.cases.budget import Budget, allowed_distance, budget
+from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.clipping import clip_charge
+from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
+from attrpriv.cases.moments import gaussians, is_exact
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
@@ -28,10 +30,8 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.wording import gaussian_assumptions, gaussian_notes
 from attrpriv.methods.gaussian import plan as gaussian
-from attrpriv.methods.hierarchy.means import real_epsilon
-from attrpriv.methods.transport.case import Told, is_exact, statistics_of, told_over
+from attrpriv.methods.transport.case import Told, statistics_of, told_over
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.methods.transport.ways import Way, best_way
 from attrpriv.noise import MOST_BITS, granularity
@@ -89,7 +89,7 @@ def plan(whole: Problem) -> Plan:
 
 def members(problem: Problem) -> tuple[Gaussian, ...]:
     """The class, where averages of this problem can be moved at all; a refusal elsewhere."""
-    theta = gaussian.gaussians(problem)
+    theta = gaussians(problem)
     statistics = statistics_of(problem)
     if not problem.columns:
         raise Refusal(

@@ -20,6 +20,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.cases.moments import gaussians
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Clamp, Read
@@ -352,7 +353,7 @@ def test_cases_without_an_end_count_the_tolerance_of_the_mean() -> None:
     """Regression: with a mean known to half an sd, the mean of a million rows may be 500 standard errors off."""
     secret, tolerance = Secret("mean(income)", cases=("< 60000", ">= 60000")), {"slope": 0.0, "mean": 0.5}
     asked = school(secrets=(secret,), n=10**6, theta=(people(tolerance, correlation={**RHO, ("weight", "income"): 0.0005}),))
-    (check,) = told(asked, gaussian.gaussians(asked), {}).checks
+    (check,) = told(asked, gaussians(asked), {}).checks
     assert check.reads[0].by >= 2 * 15_000 + 200 * 30
 
 
