@@ -9,6 +9,7 @@ from typing import Literal
 
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.method import Form, Method, load
+from attrpriv.methods.table import methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption
 from attrpriv.problem.shapes import LATTICE, SHIFT
@@ -32,6 +33,11 @@ def planned_by(method: Method, problem: Problem) -> Plan:
         _require_averages(problem, subsets=form.statistics == "subsets")
     made: Plan = load(form.home)(problem)
     return made
+
+
+def plan_by(name: str, problem: Problem) -> Plan:
+    """The plan of the method of this name: for a method that ends where another one does as well."""
+    return planned_by(methods()[name], problem)
 
 
 def form_of(method: Method, problem: Problem) -> Form | None:

@@ -39,6 +39,7 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.dispatch import plan_by
 from attrpriv.methods.group_transport.clamp import GroupClamp, best_clamp
 from attrpriv.methods.group_transport.correction import (
     Evidence,
@@ -51,7 +52,6 @@ from attrpriv.methods.group_transport.correction import (
 )
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence, between_of
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp
-from attrpriv.methods.groups import plan as group_means
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.groups import most_equalising
 from attrpriv.numerics.calibration.groups_vector import equalise
@@ -110,7 +110,7 @@ def _single(problem: Problem) -> Groups:
 
 def _plain(problem: Problem) -> Plan | None:
     try:
-        return group_means.plan(problem)
+        return plan_by("gaussian", problem)
     except Refusal:
         return None
 

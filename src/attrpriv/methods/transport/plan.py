@@ -30,7 +30,7 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.gaussian import plan as gaussian
+from attrpriv.methods.dispatch import plan_by
 from attrpriv.methods.transport.case import Told, statistics_of, told_over
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.methods.transport.ways import Way, best_way
@@ -148,7 +148,7 @@ def read_jointly(problem: Problem) -> tuple[Secret, ...]:
 
 def _plain(problem: Problem) -> Plan | None:
     try:
-        return gaussian.plan(problem)
+        return plan_by("gaussian", problem)
     except Refusal:
         return None
 
