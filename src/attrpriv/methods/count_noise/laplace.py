@@ -14,9 +14,9 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally_plan import row_scale
 from attrpriv.methods.count_noise.plan import checks, count_plan
 from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.methods.count_noise.sequence import plan_count
 from attrpriv.methods.count_noise.sets import is_least, set_evidence, why_pointwise
 from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
-from attrpriv.methods.laplace_sequence.plan import plan_count
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.numerics.rounding import SOLVED_DOWN

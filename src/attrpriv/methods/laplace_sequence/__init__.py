@@ -1,1 +1,1 @@
-"""Laplace noise on one statistic after the other: one proof for all (docs/theory/count-sequences.md)."""
+"""Laplace noise on one statistic after the other: one proof for every method that draws it (docs/theory/count-sequences.md)."""

@@ -23,7 +23,7 @@ from attrpriv.methods.base.expected_count import filled
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
+from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
 from attrpriv.problem.assumption import Assumption

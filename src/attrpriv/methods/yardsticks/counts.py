@@ -24,7 +24,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.tally_plan import additive_error
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
+from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.methods.yardsticks import averages
 from attrpriv.numerics.laws.count_prior import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws

@@ -12,7 +12,7 @@ from attrpriv.methods.base.parts import StatisticPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.ranged import ranged
 from attrpriv.methods.base.sensitivity import LaplaceTerm
-from attrpriv.methods.laplace_sequence.plan import range_assumes, range_budget
+from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem

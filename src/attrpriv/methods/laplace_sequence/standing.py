@@ -1,4 +1,4 @@
-"""Laplace noise, one release after the other: each is planned with everything drawn before.
+"""Laplace noise, one release after the other: what was drawn before, and what it leaves of the budget.
 
     loss of everything drawn <= (s + spend (1 - s)) epsilon,     s = the share that was spent before, under this policy
 
@@ -13,27 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 from attrpriv.cases.lattice import Counted, counted, rows_apart
-from attrpriv.errors import QueryError, UsageError
+from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import LEAST_LEFT
-from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.base.tally_plan import row_scale
-from attrpriv.methods.count_noise.plan import count_plan
 from attrpriv.methods.laplace_sequence.joint_law import joint_laws
-from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck, rate_of
-from attrpriv.numerics.calibration.direct import least_scale
-from attrpriv.numerics.rounding import COMPUTED_DOWN, SUMMED_DOWN
+from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck
+from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.sql import parse_queries
 
-_REFERENCE = "docs/theory/count-sequences.md"
 Proof = Callable[[tuple[LaplaceTerm, ...]], LaplaceEvidence | CountSequenceEvidence]
-# Noise of a smaller scale is 0 in all but one of e^1000000 draws.
-_LEAST_SCALE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -57,7 +49,7 @@ class Standing:
             )
         past = earlier.after()
         laws = {draw.identity: _found(problem, draw) for draw in past.draws}
-        proved = CountSequenceEvidence(past=past, checks=_checks(problem, past, laws))
+        proved = CountSequenceEvidence(past=past, checks=sequence_checks(problem, past, laws))
         spent = proved.spent(problem.epsilon, problem.delta)
         if not 1 - spent > LEAST_LEFT:
             raise Refusal(
@@ -75,50 +67,6 @@ class Standing:
         """The most that may be lost by bounds that later releases can go on from; None where nothing is kept for them."""
         spent = self.proved.loss(going_on=True)
         return None if problem.spend == 1 or spent >= problem.epsilon else spent + problem.spend * (problem.epsilon - spent)
-
-
-def plan_count(problem: Problem) -> Plan:
-    """The least Laplace noise on a tally that the whole sequence allows."""
-    found, standing = counted(problem), Standing.of(problem)
-    unit = _draw(found)
-    laws = {**standing.laws, unit.identity: found}
-    checks = _checks(problem, standing.past.counted(unit), laws)
-    evidence = CountSequenceEvidence(past=standing.past, now=unit, checks=checks)
-    most, room = standing.most * problem.epsilon * SUMMED_DOWN, standing.room(problem)
-
-    def at(scale: float) -> CountSequenceEvidence:
-        return evidence.model_copy(update={"now": unit.model_copy(update={"rate": rate_of(scale)})})
-
-    @cache
-    def keeps(scale: float) -> bool:
-        made = at(scale)
-        wide = most if room is None else made.loss(going_on=True)  # a bound that holds anyway: mostly it is enough
-        if not (scale >= _LEAST_SCALE and (room is None or wide <= room)):
-            return False
-        return (room is not None and wide <= most) or made.loss() <= most
-
-    # Where nothing is known of a row, it pays the width over the scale.
-    left = (standing.most - standing.spent) * problem.epsilon
-    start = max(check.apart for check in checks) * found.tally.width / left
-    scale = max(row_scale(found), _least(keeps, start))
-    return _planned(found, at(scale), scale)
-
-
-def _least(keeps: Callable[[float], bool], start: float) -> float:
-    reason = None
-    try:
-        return least_scale(keeps, start)
-    except UsageError as error:
-        reason = str(error)
-    raise Refusal(Cause.BUDGET, reason)
-
-
-def _planned(found: Counted, evidence: CountSequenceEvidence, scale: float) -> Plan:
-    drawn = evidence.after()
-    alone = len(drawn.draws) == 1 and not drawn.free and found.problem.spend == 1
-    note = f"all answers so far together lose {evidence.loss():.4g} of epsilon {found.problem.epsilon:g}."
-    gap = 0.0 if alone else scale
-    return count_plan(found, "laplace", "laplace", scale, evidence, _REFERENCE, exact=alone, gap=gap, notes=(note,))
 
 
 def range_budget(problem: Problem) -> tuple[float, Proof]:
@@ -145,15 +93,7 @@ def range_assumes(problem: Problem) -> tuple[str, ...]:
     )
 
 
-def _draw(found: Counted) -> CountDraw:
-    """The statistic with noise of scale 1."""
-    tally = found.tally
-    return CountDraw(
-        statistic=found.query.text, identity=tally.identity, histogram=tally.histogram, width=tally.width, rate=rate_of(1.0)
-    )
-
-
-def _checks(problem: Problem, drawn: CountHistory, laws: Mapping[str, Counted | None]) -> tuple[SequenceCheck, ...]:
+def sequence_checks(problem: Problem, drawn: CountHistory, laws: Mapping[str, Counted | None]) -> tuple[SequenceCheck, ...]:
     """Every secret under every member of Theta, with the laws of everything drawn."""
     if not drawn.reads:
         return ()
