@@ -1,7 +1,8 @@
 """Imports inside attrpriv go one way.
 
-A *unit* is a module or package directly under src/attrpriv. `MAY_IMPORT` says which other units each may import. Every
-import statement counts, also one inside a function; only `if TYPE_CHECKING:` blocks do not. `importlib.import_module`
+A *unit* is a module or package directly under src/attrpriv, or under src/attrpriv/methods. `MAY_IMPORT` says which other units
+each may import; a method that it does not name may import what `A_METHOD` says, and no other method. Every import statement
+counts, also one inside a function; only `if TYPE_CHECKING:` blocks do not. `importlib.import_module`
 with a literal name counts too.
 """
 
@@ -18,6 +19,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "attrpriv"
 
+LOWEST = {"errors", "frozen", "numerics", "problem", "queries"}
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": {"formatting"},
     "formatting": set(),
@@ -29,11 +31,22 @@ MAY_IMPORT: dict[str, set[str]] = {
     "numerics": {"errors", "frozen", "lazy"},
     "engines": {"errors", "frozen", "numerics", "queries", "problem"},
     "problem": {"errors", "frozen", "notebook", "numerics", "queries"},
-    "assumptions": {"errors", "frozen", "numerics", "problem", "queries"},
-    "methods": {"errors", "frozen", "numerics", "problem", "queries", "assumptions", "noise", "notebook"},
-    "policy": {"errors", "frozen", "numerics", "problem", "assumptions", "notebook", "queries"},
-    "accounting": {"errors", "frozen", "numerics", "problem", "policy", "methods"},
+    "assumptions": LOWEST,
+    "methods": set(),
+    "methods.table": {"errors", "problem"},
+    "methods.base": {*LOWEST, "noise", "notebook", "methods.table"},
+    "cases": {*LOWEST, "assumptions", "methods.base"},
+    "methods.dispatch": {"problem", "queries", "methods.table", "methods.base"},
+    "methods.laplace_sequence": {*LOWEST, "assumptions", "cases", "methods.base"},
+    "methods.choice": {*LOWEST, "assumptions", "cases", "methods.base", "methods.dispatch", "methods.table"},
+    "policy": {*LOWEST, "assumptions", "notebook"},
+    "accounting": {*LOWEST, "policy", "methods.base"},
 }
+# Every other folder of methods/ is a method: it knows no other one, and asks for its plan by name (`methods.dispatch`).
+# `laplace_sequence` is none by itself: Laplace noise in a sequence is drawn by several.
+A_METHOD = {*LOWEST, "noise", "assumptions", "cases", "methods.base", "methods.dispatch", "methods.laplace_sequence"}
+# What stands in two places and is one: the table and what its entries are; transport and its form without a delta.
+ONE = {"method": "table", "quantile_clip": "transport"}
 ANYTHING_BUT_CLI = {"demo", "session"}
 ANYTHING = {"__init__", "__main__", "cli"}
 
@@ -49,8 +62,10 @@ class Import:
 
 
 def unit_of(parts: tuple[str, ...]) -> str:
-    """The unit of a dotted name below the package; the package itself is `__init__`. Cases are a part of methods so far."""
-    return parts[0].replace("cases", "methods") if parts else "__init__"
+    """The unit of a dotted name below the package; the package itself is `__init__`."""
+    if parts[:1] == ("methods",) and len(parts) > 1 and parts[1] != "__init__":
+        return f"methods.{ONE.get(parts[1], parts[1])}"
+    return parts[0] if parts else "__init__"
 
 
 def statements(node: ast.AST) -> Iterator[ast.AST]:
@@ -74,7 +89,7 @@ def imported_names(node: ast.AST, package: tuple[str, ...], units: set[str]) -> 
         start = package[: len(package) - node.level + 1] if node.level else ()
         module = start + tuple(node.module.split(".") if node.module else ())
         for alias in node.names:
-            is_unit = module == (PACKAGE,) and alias.name in units
+            is_unit = module in ((PACKAGE,), (PACKAGE, "methods")) and unit_of((*module[1:], alias.name)) in units
             yield (*module, alias.name) if is_unit else module
     elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in {"import_module", "__import__"}:
         first = node.args[0] if node.args else None
@@ -104,13 +119,18 @@ def allowed(found: Import) -> bool:
         return True
     if found.unit in ANYTHING_BUT_CLI:
         return found.target != "cli"
-    return found.target in MAY_IMPORT.get(found.unit, set())
+    return found.target in MAY_IMPORT.get(found.unit, A_METHOD if is_method(found.unit) else set())
+
+
+def is_method(unit: str) -> bool:
+    return unit.startswith("methods.") and unit not in MAY_IMPORT
 
 
 def violations(source: Path) -> list[str]:
     """One sentence for each import that goes the wrong way and for each unit that the table does not know."""
     known = MAY_IMPORT.keys() | ANYTHING | ANYTHING_BUT_CLI
     units = {unit_of(file.relative_to(source).with_suffix("").parts) for file in source.rglob("*.py")}
+    known |= {unit for unit in units if is_method(unit) and (source / unit.replace(".", "/")).is_dir()}
     unknown = [f"{unit} is not in the table of test_layering.py" for unit in sorted(units - known)]
     wrong = [f"{i.importer}:{i.line}: {i.unit} must not import {i.target}" for i in imports(source) if not allowed(i)]
     return unknown + wrong
@@ -121,8 +141,8 @@ def test_imports_go_one_way() -> None:
 
 
 def test_the_table_itself_has_no_cycle() -> None:
-    order = list(TopologicalSorter(MAY_IMPORT).static_order())
-    assert set(order) == set(MAY_IMPORT)
+    table = {**MAY_IMPORT, "a method": A_METHOD}
+    assert set(TopologicalSorter(table).static_order()) == set(table)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +199,54 @@ def test_an_unknown_unit_is_named(tmp_path: Path) -> None:
     assert violations(tmp_path) == ["surprise is not in the table of test_layering.py"]
 
 
+def test_a_module_beside_the_methods_is_named(tmp_path: Path) -> None:
+    plant(tmp_path, "")
+    (tmp_path / "methods" / "surprise.py").write_text("", encoding="utf-8")
+    assert violations(tmp_path) == ["methods.surprise is not in the table of test_layering.py"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "line", "target"),
+    [
+        ("methods/transport", "from attrpriv.methods.gaussian.plan import plan", "methods.gaussian"),
+        ("methods/transport", "from attrpriv.methods import gaussian", "methods.gaussian"),
+        ("methods/transport", "from .. import gaussian", "methods.gaussian"),
+        ("methods/transport", "from ..gaussian import plan", "methods.gaussian"),
+        ("methods/transport", "def late():\n    import attrpriv.methods.choice", "methods.choice"),
+        ("methods/laplace_sequence", "import attrpriv.methods.gaussian", "methods.gaussian"),
+        ("methods/choice", "from attrpriv.methods.gaussian import plan", "methods.gaussian"),
+        ("methods/base", "from attrpriv.cases import shift", "cases"),
+        ("methods/base", "from attrpriv.assumptions.gaussian import Gaussian", "assumptions"),
+        ("methods/base", "import attrpriv.methods.gaussian", "methods.gaussian"),
+        ("cases", "from attrpriv.methods.gaussian.proof import GaussianCheck", "methods.gaussian"),
+        ("cases", "from attrpriv.methods.choice import choose", "methods.choice"),
+    ],
+)
+def test_a_method_knows_no_other_one(tmp_path: Path, unit: str, line: str, target: str) -> None:
+    plant_methods(tmp_path, unit, line)
+    (found,) = violations(tmp_path)
+    assert found.startswith(f"{unit}/here.py:")
+    assert found.endswith(f"{unit.replace('/', '.')} must not import {target}")
+
+
+@pytest.mark.parametrize(
+    ("unit", "line"),
+    [
+        ("methods/transport", "from attrpriv.methods import base"),
+        ("methods/transport", "from attrpriv.methods.transport import proof"),
+        ("methods/transport", "from attrpriv.methods.quantile_clip import plan"),
+        ("methods/transport", "from attrpriv.cases.shift import seen"),
+        ("methods/gaussian", "from ..laplace_sequence import proof"),
+        ("methods/choice", "from attrpriv.methods.table import methods"),
+        ("methods/base", "from attrpriv.methods.method import load"),
+        ("cases", "from attrpriv.methods.base.tally import Tally"),
+    ],
+)
+def test_a_method_may_know_what_is_below_it(tmp_path: Path, unit: str, line: str) -> None:
+    plant_methods(tmp_path, unit, line)
+    assert violations(tmp_path) == []
+
+
 def plant(source: Path, line: str) -> None:
     """A small package in which numerics/gaussian.py holds `line`."""
     for unit in ("errors", "problem", "numerics", "methods"):
@@ -186,3 +254,12 @@ def plant(source: Path, line: str) -> None:
         (source / unit / "__init__.py").write_text("", encoding="utf-8")
     (source / "__init__.py").write_text("from attrpriv.methods import anything\n", encoding="utf-8")
     (source / "numerics" / "gaussian.py").write_text(line + "\n", encoding="utf-8")
+
+
+def plant_methods(source: Path, unit: str, line: str) -> None:
+    """A small package with some methods, in which here.py of a unit holds `line`."""
+    below = ("base", "choice", "gaussian", "laplace_sequence", "quantile_clip", "transport")
+    for folder in ("cases", "methods", *(f"methods/{name}" for name in below)):
+        (source / folder).mkdir()
+        (source / folder / "__init__.py").write_text("", encoding="utf-8")
+    (source / unit / "here.py").write_text(line + "\n", encoding="utf-8")
