@@ -24,7 +24,6 @@ from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.group_transport.clamp import Moves
-from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence
 from attrpriv.methods.group_transport.vector_clamp import beyond
 from attrpriv.numerics.calibration.groups_vector import Part
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
@@ -36,9 +35,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from attrpriv.methods.group_transport.proof import AnyGroupTransport, GroupTransportEvidence, GroupVectorTransportEvidence
+
     Array = NDArray[np.float64]
 
-Evidence = GroupTransportEvidence | GroupVectorTransportEvidence
 _NODES = 1001
 _DRAWS = 8192
 
@@ -197,17 +197,25 @@ class GroupSpread:
         return ExpectedError(rmse=self.rmse, mean_absolute=float(self.weights @ folded), alpha95=self.reach(0.95))
 
 
-def group_spreads(evidence: Evidence, way: Expected) -> tuple[GroupSpread, ...]:
+def scalar_spreads(evidence: GroupTransportEvidence, way: Expected) -> tuple[GroupSpread, ...]:
+    """The law of one average's error over the tables that are expected."""
+    import numpy as np
+
+    case = evidence.check.case
+    if not isinstance(case, GroupCase):
+        raise UsageError("evidence: must be about one average.")
+    moves = scalar_moves(case, evidence.centre, way)
+    left = np.sign(moves.values) * np.maximum(0.0, np.abs(moves.values) - evidence.reach)
+    extra = moves.extra * (evidence.form == "equalised")
+    return (GroupSpread(left, np.sqrt(evidence.scale**2 + extra), moves.weights),)
+
+
+def vector_spreads(evidence: GroupVectorTransportEvidence, way: Expected) -> tuple[GroupSpread, ...]:
     """The law of each average's error over the tables that are expected."""
     import numpy as np
 
     case = evidence.check.case
-    if isinstance(evidence, GroupTransportEvidence) and isinstance(case, GroupCase):
-        moves = scalar_moves(case, evidence.centre, way)
-        left = np.sign(moves.values) * np.maximum(0.0, np.abs(moves.values) - evidence.reach)
-        extra = moves.extra * (evidence.form == "equalised")
-        return (GroupSpread(left, np.sqrt(evidence.scale**2 + extra), moves.weights),)
-    if not (isinstance(evidence, GroupVectorTransportEvidence) and isinstance(case, VectorCase)):
+    if not isinstance(case, VectorCase):
         raise UsageError("evidence: must be about several averages.")
     moves = vector_moves(case, evidence.equalised.parts, evidence.centre, way)
     gone = beyond(Ball(evidence.reach, np.array(evidence.metric)), moves.values)
@@ -218,18 +226,18 @@ def group_spreads(evidence: Evidence, way: Expected) -> tuple[GroupSpread, ...]:
     return tuple(spreads)
 
 
-def taken_along(evidence: Evidence, way: Expected, column: int, constant: float) -> float:
+def taken_along(evidence: AnyGroupTransport, way: Expected, column: int, constant: float) -> float:
     """E of what is taken back times how far the average that the counts tell of is from a constant, over expected tables."""
     import numpy as np
 
     case = evidence.check.case
-    gone, weights = group_spreads(evidence, way)[column].residuals, tables(case, way)[1]
+    gone, weights = evidence.spreads(way)[column].residuals, tables(case, way)[1]
     counts = tables(case, way)[0]
     means = np.array([np.atleast_1d(mean)[column] for mean, _ in (*case.members, *case.rest)])
     return float(weights @ (gone * (counts @ means / case.n - constant)))
 
 
-def along(evidence: Evidence, problem: Problem, column: int, constant: float) -> float | None:
+def along(evidence: AnyGroupTransport, problem: Problem, column: int, constant: float) -> float | None:
     """The most that the tables of one groups assumption give; None where there are several."""
     groups = problem.theta[0]
     if len(problem.theta) > 1 or not isinstance(groups, Groups):
@@ -238,6 +246,6 @@ def along(evidence: Evidence, problem: Problem, column: int, constant: float) ->
     return max(taken_along(evidence, way, column, constant) for way in ways)
 
 
-def error_law(evidence: Evidence, columns: Sequence[ColumnPlan], place: int) -> GroupSpread:
+def error_law(evidence: AnyGroupTransport, columns: Sequence[ColumnPlan], place: int) -> GroupSpread:
     """The law of the error of the average at this place, over the tables that are expected."""
-    return group_spreads(evidence, Expected.of(columns[place].parameters["expected"]))[place]
+    return evidence.spreads(Expected.of(columns[place].parameters["expected"]))[place]

@@ -42,18 +42,22 @@ from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.dispatch import plan_by
 from attrpriv.methods.group_transport.clamp import GroupClamp, best_clamp
 from attrpriv.methods.group_transport.correction import (
-    Evidence,
     Expected,
     centre_share,
     expected_tables,
-    group_spreads,
     scalar_moves,
     vector_moves,
 )
-from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence, between_of
+from attrpriv.methods.group_transport.proof import (
+    AnyGroupTransport,
+    GroupTransportEvidence,
+    GroupVectorTransportEvidence,
+    between_of,
+    fixed_noise,
+    largest_noise,
+)
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp
 from attrpriv.noise import MOST_BITS, granularity
-from attrpriv.numerics.calibration.groups import most_equalising
 from attrpriv.numerics.calibration.groups_vector import equalise
 from attrpriv.numerics.divergences.groups import Form
 from attrpriv.numerics.laws.groups import GroupCase
@@ -134,8 +138,8 @@ def _cost(problem: Problem, groups: Groups, plain: Plan) -> float:
     return sum(((part.error.rmse or 0.0) / sd) ** 2 for part, sd in zip(plain.columns, _units(problem, groups), strict=True))
 
 
-def _moved_cost(problem: Problem, groups: Groups, evidence: Evidence, way: Expected) -> float:
-    spreads = group_spreads(evidence, way)
+def _moved_cost(problem: Problem, groups: Groups, evidence: AnyGroupTransport, way: Expected) -> float:
+    spreads = evidence.spreads(way)
     return sum((spread.rmse / sd) ** 2 for spread, sd in zip(spreads, _units(problem, groups), strict=True))
 
 
@@ -193,18 +197,13 @@ def _scalar(
         check=check,
         **left.charges,
     )
-    return evidence, max(ways, key=lambda way: group_spreads(evidence, way)[0].rmse)
+    return evidence, max(ways, key=lambda way: evidence.spreads(way)[0].rmse)
 
 
 def _drawable(case: GroupCase, clamp: GroupClamp) -> bool:
     """All tables share the grid of the least noise, and 64 bits must hold the most noise on it."""
     scale = math.sqrt(clamp.noise_variance)
-    return clamp.form == "direct" or _most(case, clamp.form, scale) / granularity(scale) <= 2.0**MOST_BITS
-
-
-def _most(case: GroupCase, form: Form, scale: float) -> float:
-    """The largest sd that the noise on any table has."""
-    return scale if form == "direct" else math.hypot(scale, math.sqrt(max(0.0, most_equalising(case.stated))))
+    return clamp.form == "direct" or largest_noise(case, clamp.form, scale) / granularity(scale) <= 2.0**MOST_BITS
 
 
 # ----------------------------------------------------------------------------------------------------- several averages
@@ -257,8 +256,11 @@ def _vector_evidence(
 # ------------------------------------------------------------------------------------------------------------ the plan
 
 
-def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expected, lattice: Recorded, clips: Clips) -> Plan:
-    beyond_mask = max(_fixed(evidence, k) - lattice.masks[column] * SOLVED_UP**3 for k, column in enumerate(problem.columns))
+def _assembled(
+    problem: Problem, groups: Groups, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips
+) -> Plan:
+    fixed = fixed_noise(evidence)
+    beyond_mask = max(fixed[k] - lattice.masks[column] * SOLVED_UP**3 for k, column in enumerate(problem.columns))
     beyond_mask = max(0.0, beyond_mask)
     certificate = Certificate(
         epsilon=problem.epsilon,
@@ -280,7 +282,7 @@ def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expect
         "transport",
         AveragesPart(
             columns=_columns(problem, evidence, way, lattice, clips),
-            factor=evidence.factor if isinstance(evidence, GroupVectorTransportEvidence) else (),
+            factor=evidence.common_noise(),
             categories=categories_of(problem, groups),
         ),
         certificate,
@@ -290,11 +292,13 @@ def _assembled(problem: Problem, groups: Groups, evidence: Evidence, way: Expect
     )
 
 
-def _columns(problem: Problem, evidence: Evidence, way: Expected, lattice: Recorded, clips: Clips) -> tuple[ColumnPlan, ...]:
+def _columns(
+    problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips
+) -> tuple[ColumnPlan, ...]:
     """The noise reported is the most that any table gets; the error is what is expected of it and of what is taken back."""
     plans = []
-    for k, (column, spread) in enumerate(zip(problem.columns, group_spreads(evidence, way), strict=True)):
-        own = evidence.scale if isinstance(evidence, GroupTransportEvidence) else evidence.independent[k]
+    for k, (column, spread) in enumerate(zip(problem.columns, evidence.spreads(way), strict=True)):
+        own = evidence.own_noise[k]
         clip = problem.bounds[column] if clips.get(column) is not None else None
         parameters = {
             "form": evidence.form,
@@ -302,14 +306,14 @@ def _columns(problem: Problem, evidence: Evidence, way: Expected, lattice: Recor
             "independent": own,
             "granularity": granularity(own),
             "reach": evidence.reach,
-            "centre": evidence.centre if isinstance(evidence, GroupTransportEvidence) else evidence.centre[k],
+            "centre": evidence.centres[k],
             "expected": way.to_parameters(),
             "clipped": clip is not None,
         }
         plans.append(
             ColumnPlan(
                 column=column,
-                noise=Noise(kind="gaussian", scale=_largest(evidence, k)),
+                noise=Noise(kind="gaussian", scale=evidence.largest()[k]),
                 independent=own,
                 error=spread.error(),
                 fill=problem.missing.get(column),
@@ -320,21 +324,7 @@ def _columns(problem: Problem, evidence: Evidence, way: Expected, lattice: Recor
     return tuple(plans)
 
 
-def _fixed(evidence: Evidence, k: int) -> float:
-    """The sd of the noise on an average that is the same for all tables."""
-    if isinstance(evidence, GroupTransportEvidence):
-        return evidence.scale
-    return math.hypot(evidence.independent[k], *(evidence.factor[k] if evidence.factor else ()))
-
-
-def _largest(evidence: Evidence, k: int) -> float:
-    if isinstance(evidence, GroupVectorTransportEvidence):
-        return math.hypot(_fixed(evidence, k), evidence.most_equalising()[k])
-    case = evidence.check.case
-    return _most(case, evidence.form, evidence.scale) if isinstance(case, GroupCase) else evidence.scale
-
-
-def _notes(problem: Problem, evidence: Evidence, way: Expected, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+def _notes(problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
     notes = []
     for column in problem.columns:
         if not problem.spacing(column)[1]:

@@ -26,11 +26,21 @@ from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
 from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.group_transport.correction import (
+    Expected,
+    GroupSpread,
+    along,
+    error_law,
+    scalar_spreads,
+    vector_spreads,
+)
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
+from attrpriv.numerics.calibration.groups import most_equalising
 from attrpriv.numerics.calibration.groups_vector import Equalised
 from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
+from attrpriv.numerics.divergences.groups import Form
 from attrpriv.numerics.laws.groups import GroupCase, upward
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
@@ -96,14 +106,27 @@ class GroupTransportEvidence(Charged):
         hidden = hidden_scale(self.check.case, self.scale, told) if self.form == "equalised" else None
         return self.noised(columns, self.taken(averages, told), hidden)
 
-    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
-        from attrpriv.methods.group_transport.correction import error_law
+    @property
+    def own_noise(self) -> tuple[float, ...]:
+        """The sd of each average's own noise."""
+        return (self.scale,)
 
+    @property
+    def centres(self) -> tuple[float, ...]:
+        return (self.centre,)
+
+    def largest(self) -> tuple[float, ...]:
+        """The largest sd that the noise on each average has for any table."""
+        case = self.check.case
+        return (largest_noise(case, self.form, self.scale) if isinstance(case, GroupCase) else self.scale,)
+
+    def spreads(self, way: Expected) -> tuple[GroupSpread, ...]:
+        return scalar_spreads(self, way)
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
         return error_law(self, columns, place)
 
     def along(self, problem: Problem, place: int, answer: float) -> float | None:
-        from attrpriv.methods.group_transport.correction import along
-
         return along(self, problem, place, answer)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
@@ -193,14 +216,26 @@ class GroupVectorTransportEvidence(Charged):
         moved = self.taken(averages, told)
         return self.noised(columns, equalised(moved, self.check.case, self.equalised.parts, self.bits(), told))
 
-    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
-        from attrpriv.methods.group_transport.correction import error_law
+    @property
+    def own_noise(self) -> tuple[float, ...]:
+        """The sd of each average's own noise."""
+        return self.independent
 
+    @property
+    def centres(self) -> tuple[float, ...]:
+        return self.centre
+
+    def largest(self) -> tuple[float, ...]:
+        """The largest sd that the noise on each average has for any table."""
+        return tuple(math.hypot(fixed, most) for fixed, most in zip(fixed_noise(self), self.most_equalising(), strict=True))
+
+    def spreads(self, way: Expected) -> tuple[GroupSpread, ...]:
+        return vector_spreads(self, way)
+
+    def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
         return error_law(self, columns, place)
 
     def along(self, problem: Problem, place: int, answer: float) -> float | None:
-        from attrpriv.methods.group_transport.correction import along
-
         return along(self, problem, place, answer)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
@@ -213,3 +248,17 @@ def _average(means: Sequence[float], counts: Sides, n: int) -> Fraction:
     if len(listed) != len(means) or sum(listed) != n:
         raise UsageError("counts: must be one for each category, and add up to the number of rows.")
     return sum((count * Fraction(mean) for count, mean in zip(listed, means, strict=True)), Fraction(0)) / n
+
+
+AnyGroupTransport = GroupTransportEvidence | GroupVectorTransportEvidence
+
+
+def fixed_noise(evidence: AnyGroupTransport) -> tuple[float, ...]:
+    """The sd of the noise on each average that is the same for all tables."""
+    factor = evidence.common_noise()
+    return tuple(math.hypot(own, *(factor[k] if factor else ())) for k, own in enumerate(evidence.own_noise))
+
+
+def largest_noise(case: GroupCase, form: Form, scale: float) -> float:
+    """The largest sd that the noise on any table has, of one average."""
+    return scale if form == "direct" else math.hypot(scale, math.sqrt(max(0.0, most_equalising(case.stated))))
