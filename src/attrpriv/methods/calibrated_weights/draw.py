@@ -18,11 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from attrpriv.errors import CertificateError
-from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from attrpriv.noise import add_gaussian
 from attrpriv.noise.direction import direction, root
+
+if TYPE_CHECKING:
+    from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 
 Matrix = list[list[Fraction]]
 

@@ -25,6 +25,7 @@ from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.calibrated_weights.draw import weighted_averages
 from attrpriv.methods.calibrated_weights.length import Failure, failure_upper
 from attrpriv.numerics.rounding import COMPUTED_UP
 
@@ -115,8 +116,6 @@ class WeightsEvidence(Charged):
     def weighted(
         self, columns: Sequence[ColumnPlan], rows: int, sums: Sequence[int], products: Sequence[Sequence[int]]
     ) -> dict[str, Fraction] | None:
-        from attrpriv.methods.calibrated_weights.draw import weighted_averages
-
         read = [(part.column, part.fill, part.clip) for part in columns]
         return weighted_averages(self, read, rows, sums, products)
 

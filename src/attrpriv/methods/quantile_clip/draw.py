@@ -20,14 +20,17 @@ import math
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from attrpriv.methods.base.clamp_draw import statistic
 from attrpriv.methods.base.clamp_error import MovedSpread
 from attrpriv.methods.quantile_clip.grid import QuantileGrid
-from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
 from attrpriv.noise import add_filled_gaussian
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip, clip_residuals
 from attrpriv.numerics.laws.normal_digits import fixed_exp, fixed_normal_cdf, fixed_root
+
+if TYPE_CHECKING:
+    from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
 
 
 def quantile_clipped(evidence: QuantileClipEvidence, average: Fraction, read: Mapping[str, Fraction]) -> Fraction:

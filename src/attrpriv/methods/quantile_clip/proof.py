@@ -31,6 +31,7 @@ from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Evidence, Told
+from attrpriv.methods.quantile_clip.draw import clip_spread, quantile_clipped
 from attrpriv.methods.quantile_clip.grid import QuantileGrid, quantile_grid, rounding_charge
 from attrpriv.numerics.calibration.grids import lattice_lambda
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip
@@ -155,14 +156,10 @@ class QuantileClipEvidence(Evidence):
 
     def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
         """One average, decided in whole numbers; its mask is a part of that, and no other noise is added."""
-        from attrpriv.methods.quantile_clip.draw import quantile_clipped
-
         (average,) = averages
         return [quantile_clipped(self, average, told.read)]
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
-        from attrpriv.methods.quantile_clip.draw import clip_spread
-
         return clip_spread(self)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:

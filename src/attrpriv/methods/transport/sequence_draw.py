@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING
 from attrpriv.methods.base.clamp_draw import statistic
 from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
 from attrpriv.methods.transport.sequence_clamp import shown
-from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 
     Matrix = NDArray[np.float64]
 

@@ -33,6 +33,7 @@ from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.base.gaussian_proof import shaped
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations
+from attrpriv.methods.transport.sequence_draw import moved_on, sequence_spreads
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_UP, LEFT_DOWN
@@ -157,13 +158,9 @@ class SequenceEvidence(Charged):
             return math.inf
 
     def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        from attrpriv.methods.transport.sequence_draw import moved_on
-
         return self.noised(columns, moved_on(self, averages, told.read))
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
-        from attrpriv.methods.transport.sequence_draw import sequence_spreads
-
         part = columns[place]
         return sequence_spreads(self, part.parameters["wander"], part.parameters["bias"])[place]
 
