@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.numerics.calibration.groups import population_tail
 from attrpriv.numerics.calibration.parameter_counts import (
@@ -34,6 +36,17 @@ class GroupCheck(FrozenModel):
         share by far more than a row's own chance does, so that neither `apart` nor the range bounds the counts.
         """
         return self.shares is None or not (isinstance(self.case, GroupCase) and self.case.known)
+
+    def wider(self, off: float) -> GroupCheck:
+        """The same case with every difference of means larger by this share."""
+        case = self.case
+        if isinstance(case, GroupCase):
+            members, rest = (tuple((mean * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest))
+            return self.model_copy(update={"case": replace(case, members=members, rest=rest)})
+        inside, outside = (
+            tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
+        )
+        return self.model_copy(update={"case": replace(case, members=inside, rest=outside)})
 
 
 class ParameterCheck(FrozenModel):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.budget import Budget
@@ -30,7 +29,7 @@ from attrpriv.cases.unequal import (
     real_epsilon,
 )
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.methods.base.accuracy import Noise, noise_error, off_by
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.checks import GroupCheck
@@ -59,7 +58,7 @@ def plan(problem: Problem) -> Plan:
         epsilon=problem.epsilon,
         delta=group_budget(problem, theta, lattice, clips).promised,
         evidence=evidence,
-        individuals=row_evidence(problem, _own(evidence), clips),
+        individuals=row_evidence(problem, evidence.own_noise, clips),
         assumes=assumptions(problem, theta, lattice),
         exact=isinstance(evidence, GroupEvidence) and _is_exact(cases, evidence, lattice),
     )
@@ -69,12 +68,12 @@ def plan(problem: Problem) -> Plan:
         "gaussian",
         AveragesPart(
             columns=_columns(problem, certificate, evidence, extra, lattice, clips),
-            factor=evidence.factor if isinstance(evidence, GroupVectorEvidence) else (),
+            factor=evidence.common_noise(),
             categories=categories_of(problem, theta[0]),
         ),
         certificate,
         reference="docs/theory/groups.md",
-        model_error=_model_error(evidence, problem),
+        model_error=off_by(lambda off: real_epsilon(evidence.wider(off).delta, problem)),
         notes=_notes(problem, evidence, lattice, clips),
     )
 
@@ -180,10 +179,6 @@ def _vector(
 # ------------------------------------------------------------------------------------------------------------ the plan
 
 
-def _own(evidence: GroupEvidence | GroupVectorEvidence) -> tuple[float, ...]:
-    return (evidence.scale,) if isinstance(evidence, GroupEvidence) else evidence.independent
-
-
 def _columns(
     problem: Problem,
     certificate: Certificate,
@@ -194,13 +189,12 @@ def _columns(
 ) -> tuple[ColumnPlan, ...]:
     """The noise reported is the most that any table gets: what a table really gets would tell its counts."""
     rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
-    plans = []
+    plans, factor = [], evidence.common_noise()
     for k, column in enumerate(problem.columns):
-        own = _own(evidence)[k]
-        common = evidence.factor[k] if isinstance(evidence, GroupVectorEvidence) and evidence.factor else ()
-        scale = math.hypot(own, *common, extra[k])
+        own = evidence.own_noise[k]
+        scale = math.hypot(own, *(factor[k] if factor else ()), extra[k])
         parameters = {
-            "form": evidence.form if isinstance(evidence, GroupEvidence) else "equalised",
+            "form": evidence.form,
             "mask": lattice.masks[column],
             "independent": own,
             "granularity": granularity(own),
@@ -220,30 +214,6 @@ def _columns(
     return tuple(plans)
 
 
-def _model_error(evidence: GroupEvidence | GroupVectorEvidence, problem: Problem) -> tuple[ModelError, ...]:
-    """The real epsilon, at the same delta, when the categories' means are further apart than the tolerance says."""
-
-    def real(off: float) -> float:
-        if isinstance(evidence, GroupEvidence):
-            wider = evidence.model_copy(update={"checks": tuple(_wider(check, off) for check in evidence.checks)})
-            return real_epsilon(wider.delta, problem)
-        return real_epsilon(evidence.model_copy(update={"check": _wider(evidence.check, off)}).delta, problem)
-
-    return off_by(real)
-
-
-def _wider(check: GroupCheck, off: float) -> GroupCheck:
-    """The same case with every difference of means larger by this share."""
-    case = check.case
-    if isinstance(case, GroupCase):
-        members, rest = (tuple((mean * (1 + off), sd) for mean, sd in side) for side in (case.members, case.rest))
-        return check.model_copy(update={"case": replace(case, members=members, rest=rest)})
-    inside, outside = (
-        tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
-    )
-    return check.model_copy(update={"case": replace(case, members=inside, rest=outside)})
-
-
 def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
     notes = []
     for k, column in enumerate(problem.columns):
@@ -252,11 +222,11 @@ def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, latt
                 f"{column}: values of undeclared spacing; digits are masked by noise of at least {lattice.masks[column]:.3g}. "
                 "Declare resolution to change that."
             )
-        if isinstance(evidence, GroupEvidence) and _own(evidence)[k] <= lattice.masks[column] * SOLVED_UP**2:
+        if isinstance(evidence, GroupEvidence) and evidence.own_noise[k] <= lattice.masks[column] * SOLVED_UP**2:
             notes.append(f"{column}: no noise is needed beyond the mask of its digits.")
         if column in problem.bounds and clips.get(column) is None:
             notes.append(f"{column}: bounds are not applied, because clipping would change the law that is assumed.")
-    if isinstance(evidence, GroupVectorEvidence) or evidence.form == "equalised":
+    if evidence.form == "equalised":
         notes.append("tables get different noise, so that answers spread alike; reported is the most that any table gets.")
     if any(secret.cases is not None for secret in problem.secrets):
         notes.append("sets of values are hidden point by point.")

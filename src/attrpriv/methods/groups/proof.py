@@ -41,6 +41,15 @@ class GroupEvidence(Charged):
     scale: float = Field(gt=0)
     checks: tuple[GroupCheck, ...] = Field(min_length=1)
 
+    @property
+    def own_noise(self) -> tuple[float, ...]:
+        """The sd of each average's own noise."""
+        return (self.scale,)
+
+    def wider(self, off: float) -> GroupEvidence:
+        """Were the categories' means further apart than is stated, by this share."""
+        return self.model_copy(update={"checks": tuple(check.wider(off) for check in self.checks)})
+
     def delta(self, epsilon: float) -> float:
         inner = self.inner(epsilon)
         if inner is None or (self.form == "equalised" and len(self.checks) != 1):
@@ -66,12 +75,22 @@ class GroupVectorEvidence(Charged):
 
     words: ClassVar[str] = "averages with Gaussian noise, under groups"
     reads_categories: ClassVar[bool] = True
+    form: ClassVar[Literal["equalised"]] = "equalised"
     kind: Literal["groups_vector"] = "groups_vector"
     columns: tuple[str, ...] = Field(min_length=2)
     check: GroupCheck
     equalised: Equalised
     independent: tuple[NonNegative, ...]
     factor: tuple[tuple[Finite, ...], ...] = ()
+
+    @property
+    def own_noise(self) -> tuple[float, ...]:
+        """The sd of each average's own noise."""
+        return self.independent
+
+    def wider(self, off: float) -> GroupVectorEvidence:
+        """Were the categories' means further apart than is stated, by this share."""
+        return self.model_copy(update={"check": self.check.wider(off)})
 
     def delta(self, epsilon: float) -> float:
         inner = self.inner(epsilon)
