@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import pytest
 
 from attrpriv.assumptions.parameter_network import ParameterNetwork
-from attrpriv.cases import quilt as quilt_case
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.markov_quilt import case as quilt_case
 from attrpriv.methods.markov_quilt import score as markov_quilt
 from attrpriv.methods.markov_quilt.plan import plan as markov_quilt_plan
 from attrpriv.methods.markov_quilt.proof import EarlierTerms, QuiltEvidence

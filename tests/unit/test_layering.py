@@ -136,6 +136,27 @@ def violations(source: Path) -> list[str]:
     return unknown + wrong
 
 
+def evidence_tests(source: Path) -> list[str]:
+    """One sentence for each `isinstance` that asks for a kind of evidence outside of the unit that defines it."""
+    trees = {file.relative_to(source): ast.parse(file.read_text(encoding="utf-8")) for file in sorted(source.rglob("*.py"))}
+    homes = {
+        node.name: unit_of(file.with_suffix("").parts)
+        for file, tree in trees.items()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Evidence")
+    }
+    found = []
+    for file, tree in trees.items():
+        unit = unit_of(file.with_suffix("").parts)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                kinds = [one for one in ast.walk(node.args[1]) if isinstance(one, ast.Name | ast.Attribute)]
+                names = [one.id if isinstance(one, ast.Name) else one.attr for one in kinds]
+                others = [name for name in names if homes.get(name, unit) != unit]
+                found += [f"{file.as_posix()}:{node.lineno}: {name} is of {homes[name]}" for name in others]
+    return found
+
+
 def test_imports_go_one_way() -> None:
     assert violations(ROOT / "src" / PACKAGE) == []
 
@@ -143,6 +164,28 @@ def test_imports_go_one_way() -> None:
 def test_the_table_itself_has_no_cycle() -> None:
     table = {**MAY_IMPORT, "a method": A_METHOD}
     assert set(TopologicalSorter(table).static_order()) == set(table)
+
+
+def test_evidence_is_told_apart_by_its_own_unit_alone() -> None:
+    """Everybody else asks it (`methods.base.evidence`), so that a kind from outside is treated like ours."""
+    assert evidence_tests(ROOT / "src" / PACKAGE) == []
+
+
+@pytest.mark.parametrize(
+    ("unit", "line", "caught"),
+    [
+        ("methods/choice", "isinstance(x, GaussianEvidence)", True),
+        ("methods/choice", "isinstance(x, int | GaussianEvidence)", True),
+        ("methods/choice", "isinstance(x, (proof.GaussianEvidence, int))", True),
+        ("methods/gaussian", "isinstance(x, GaussianEvidence)", False),
+        ("methods/choice", "isinstance(x, int)", False),
+    ],
+)
+def test_a_question_for_a_kind_of_evidence_is_caught(tmp_path: Path, unit: str, line: str, caught: bool) -> None:
+    plant_methods(tmp_path, unit, line)
+    (tmp_path / "methods" / "gaussian" / "proof.py").write_text("class GaussianEvidence: ...\n", encoding="utf-8")
+    found = evidence_tests(tmp_path)
+    assert found == ([f"{unit}/here.py:1: GaussianEvidence is of methods.gaussian"] if caught else [])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
@@ -114,6 +114,11 @@ class Evidence(FrozenModel):
         if kind not in Evidence.kinds:
             raise ValueError(f"kind: must be a kind of evidence that a method knows. Got {kind!r}.")
         return Evidence.kinds[kind].model_validate(value)
+
+    @classmethod
+    def read(cls, earlier: object) -> Self | None:
+        """What was released before, where it is of this kind; None elsewhere."""
+        return earlier if isinstance(earlier, cls) else None
 
     def delta(self, epsilon: float) -> float:
         """The delta reached at `epsilon`, from above."""

@@ -207,12 +207,13 @@ class GaussianEvidence(Charged):
         """Whether the columns that it says were released earlier are those of this evidence, with the same noise."""
         if earlier is None:
             return self.before == 0 and self.common_before == 0
-        if not isinstance(earlier, GaussianEvidence) or earlier.final:
+        past = GaussianEvidence.read(earlier)
+        if past is None or past.final:
             return False
-        wide = len(earlier.factor[0]) if earlier.factor else 0
+        wide = len(past.factor[0]) if past.factor else 0
         rows = self.factor or ((),) * len(self.columns)
-        old = earlier.factor or ((),) * len(earlier.columns)
-        same = (self.columns[: self.before], self.independent[: self.before]) == (earlier.columns, earlier.independent)
+        old = past.factor or ((),) * len(past.columns)
+        same = (self.columns[: self.before], self.independent[: self.before]) == (past.columns, past.independent)
         kept = all(row[:wide] == was and not any(row[wide:]) for row, was in zip(rows[: self.before], old, strict=False))
         return same and self.common_before == wide and kept and not any(x for row in rows[self.before :] for x in row[:wide])
 

@@ -65,17 +65,16 @@ def plan(problem: Problem) -> Plan:
 
 def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
     """The evidence of what was released before, about the same entries."""
-    if problem.earlier is None:
-        return None
-    if not isinstance(problem.earlier, ChainEvidence):
+    earlier = ChainEvidence.read(problem.earlier)
+    if earlier is None and problem.earlier is not None:
         raise Refusal(Cause.EARLIER, "continues releases of chain_quilt; what was released before is of another kind.")
-    if (problem.earlier.column, problem.earlier.length) != (chain.column, problem.n):
+    if earlier is not None and (earlier.column, earlier.length) != (chain.column, problem.n):
         raise Refusal(
             Cause.EARLIER,
             "continues releases about the same entries; the column, or the number of rows, was another one before.",
             needs="the same entries",
         )
-    return problem.earlier
+    return earlier
 
 
 def _target(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> float:
@@ -191,7 +190,8 @@ def _evidence(
         for k, (member, score) in enumerate(zip(members, scores, strict=True))
     )
     column = chain_of(problem)[0].column
-    earlier = problem.earlier.rate() if isinstance(problem.earlier, ChainEvidence) else 0.0
+    before = ChainEvidence.read(problem.earlier)
+    earlier = 0.0 if before is None else before.rate()
     return ChainEvidence(
         checks=checks, column=column, length=problem.n, width=float(tally.width), scale=tally.scale, earlier=earlier
     )

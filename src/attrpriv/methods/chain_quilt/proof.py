@@ -89,9 +89,8 @@ class ChainEvidence(Evidence):
         """Whether what it counts as released before is what this evidence is about, and all that came before that."""
         if earlier is None:
             return self.earlier == 0
-        if not isinstance(earlier, ChainEvidence):
-            return False
-        return (self.column, self.length, self.earlier) == (earlier.column, earlier.length, earlier.rate())
+        past = ChainEvidence.read(earlier)
+        return past is not None and (self.column, self.length, self.earlier) == (past.column, past.length, past.rate())
 
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale, float(told.width), told.n)

@@ -53,8 +53,8 @@ class Past:
 
     @classmethod
     def of(cls, problem: Problem) -> Past:
-        earlier = problem.earlier
-        if not isinstance(earlier, GaussianEvidence):
+        earlier = GaussianEvidence.read(problem.earlier)
+        if earlier is None:
             return cls()
         if earlier.final:
             raise Refusal(Cause.EARLIER, "an earlier average stands alone: of clipped rows, or to hide sets of values.")

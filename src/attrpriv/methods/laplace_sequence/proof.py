@@ -173,7 +173,8 @@ class CountSequenceEvidence(Evidence):
         """Whether what it calls past is what `earlier` says was drawn; None: nothing was."""
         if earlier is None:
             return self.past == CountHistory()
-        return isinstance(earlier, CountSequenceEvidence) and self.past == earlier.after()
+        before = CountSequenceEvidence.read(earlier)
+        return before is not None and self.past == before.after()
 
     def covers_tally(self, told: Counted) -> bool:
         if self.now is None:

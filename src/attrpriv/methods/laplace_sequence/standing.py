@@ -40,10 +40,10 @@ class Standing:
 
     @classmethod
     def of(cls, problem: Problem) -> Standing:
-        earlier = problem.earlier
-        if earlier is None:
+        if problem.earlier is None:
             return cls(CountHistory(), {}, CountSequenceEvidence(), 0.0, problem.spend)
-        if not isinstance(earlier, CountSequenceEvidence):
+        earlier = CountSequenceEvidence.read(problem.earlier)
+        if earlier is None:
             raise Refusal(
                 Cause.STATISTIC, "follows counts and averages with Laplace noise only.", needs="a count or an average"
             )
@@ -80,7 +80,8 @@ def range_budget(problem: Problem) -> tuple[float, Proof]:
 def range_assumes(problem: Problem) -> tuple[str, ...]:
     """What noise for the whole range rests on, and what was released before it."""
     lines = ["nothing about the law of the rows: any table looks like any other"]
-    if isinstance(problem.earlier, CountSequenceEvidence) and problem.earlier.after().reads:
+    earlier = CountSequenceEvidence.read(problem.earlier)
+    if earlier is not None and earlier.after().reads:
         lines = [
             "of this release: nothing about the law of the rows",
             "of the counts before: rows are independent, and given its category a row adds to them by the law that is stated",

@@ -108,11 +108,12 @@ def _before(problem: Problem) -> tuple[tuple[EarlierTerms, ...], Before]:
     """What was really drawn and read before. Of the earlier proof only its sets are tried again."""
     if problem.earlier is None:
         return (), NOTHING
-    if not isinstance(problem.earlier, QuiltEvidence):
+    earlier = QuiltEvidence.read(problem.earlier)
+    if earlier is None:
         raise Refusal(Cause.EARLIER, "continues releases of markov_quilt; what was released before is of another kind.")
-    terms = problem.earlier.together()
+    terms = earlier.together()
     rates = tuple((frozenset(one.columns), one.size) for one in terms)
-    return terms, Before(rates, tuple(dict.fromkeys(check.known for check in problem.earlier.checks)))
+    return terms, Before(rates, tuple(dict.fromkeys(check.known for check in earlier.checks)))
 
 
 def _target(problem: Problem, theta: Sequence[ParameterNetwork], protected: Sequence[str], before: Before) -> float:

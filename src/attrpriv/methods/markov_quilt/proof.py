@@ -132,7 +132,8 @@ class QuiltEvidence(Evidence):
         """Whether what it counts as released before is what this evidence is about, and all that came before that."""
         if earlier is None:
             return not self.earlier
-        return isinstance(earlier, QuiltEvidence) and self.earlier == earlier.together()
+        past = QuiltEvidence.read(earlier)
+        return past is not None and self.earlier == past.together()
 
     def together(self) -> tuple[EarlierTerms, ...]:
         """Everything released, for the next release to count: each set of columns once, its rates added up and rounded up."""

@@ -55,7 +55,7 @@ class Case:
                 "moves averages of columns as they are, one after the other; ask for the columns, or use gaussian.",
                 needs=("the average of each column", "mechanism gaussian"),
             )
-        past = problem.earlier if isinstance(problem.earlier, SequenceEvidence) else None
+        past = SequenceEvidence.read(problem.earlier)
         before = () if past is None else past.columns
         again = [column for column in problem.columns if column in before]
         if again:

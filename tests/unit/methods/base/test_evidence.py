@@ -7,7 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from attrpriv.methods.base.evidence import Counted, Evidence, words_of
+from attrpriv.methods.base.evidence import Counted, Evidence, kind_of, words_of
+from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence
 from attrpriv.methods.table import METHODS, home_of_evidence
 
 
@@ -50,4 +51,28 @@ def test_the_base_proves_nothing() -> None:
     assert not nothing.covers_statistic("var_pop(x)", frozenset({"x"}), Fraction(1), "laplace", 1.0)
     assert not nothing.covers_tally(TOLD)
     assert nothing.statistics_read() == ()
+    assert nothing.view_of() is None
+    assert nothing.model_error(1.0, 0.1) == ()
+    assert nothing.found_by_program == frozenset()
+    assert not nothing.found_by_search
+    assert not nothing.errs_along
+    assert (kind_of(None), kind_of(nothing)) == ("", "nothing")
     assert words_of(None) == words_of(nothing) == "a release of another kind"
+
+
+def test_what_was_released_before_is_read_as_its_own_kind_alone() -> None:
+    constant = ConstantEvidence()
+    assert ConstantEvidence.read(constant) is constant
+    assert LaplaceEvidence.read(constant) is None
+    assert ConstantEvidence.read(None) is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_a_program_finds_is_a_field_of_the_evidence(kind: type[Evidence]) -> None:
+    assert kind.found_by_program <= set(kind.model_fields)
+    assert not kind.found_by_search or "scale" in kind.model_fields
+
+
+def test_noise_for_the_whole_range_rests_on_no_number_that_could_be_off() -> None:
+    assert {row.epsilon for row in ConstantEvidence().model_error(0.7, 0.0)} == {0.7}
+    assert {row.epsilon for row in LaplaceEvidence(terms=()).model_error(0.7, 0.0)} == {0.7}
