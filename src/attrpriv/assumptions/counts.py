@@ -28,11 +28,13 @@ from attrpriv.assumptions.probabilities import (
     complement,
     outward,
     require_sum,
+    share_of,
 )
 from attrpriv.errors import Cause, QueryError
 from attrpriv.frozen import Finite, FrozenMap
 from attrpriv.numerics.laws.records import exactly
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.belief import ShareBelief
 from attrpriv.problem.shapes import LATTICE
 from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attrpriv.assumptions.fit_counts import PublicCountTable
+    from attrpriv.problem.secret import Secret
 
 Bins = Mapping[str, Sequence[float]]
 # Of states of the columns that one condition reads in a network: each of them is looked at.
@@ -195,6 +198,35 @@ class Counts(Assumption):
     def category(self, name: str, bins: Bins) -> Category:
         """A category as conditions see it: a bin where the sensitive column has bins, else a value."""
         return _state(self.sensitive, name, self.categories.index(name), len(self.categories), bins)
+
+    def members_of(self, secret: Secret, bins: Bins) -> frozenset[str]:
+        """The categories that a secret counts."""
+        composition = secret.composition
+        if composition is None or composition.condition is None:
+            raise QueryError(f"{secret.text}: must be the count or the share of some categories of {self.sensitive}.").because(
+                Cause.SECRET, f"a count or share of {self.sensitive}"
+            )
+        if composition.reads != (self.sensitive,):
+            raise QueryError(f"{secret.text}: must be about {self.sensitive}, the sensitive column of the assumption.")
+        condition = composition.condition
+        named = [name for name in self.categories if name != self.other]
+        # Rows of `other` may have any value, or none: a secret must leave all of them out, by naming categories.
+        if self.other is not None and not self.leaves_other_out(condition):
+            raise QueryError(
+                f"{secret.text}: with other: {self.other} it must name categories by = or in, of {', '.join(named)}, because "
+                f"rows that count as {self.other} may have any value."
+            )
+        members = frozenset(name for name in named if holds_for(condition, self.category(name, bins)))
+        if not members or len(members) == len(self.categories):
+            which = "no category" if not members else "every category"
+            known = ", ".join(self.categories)
+            raise QueryError(f"{secret.text}: must tell some categories from others. Got one that holds for {which} ({known}).")
+        return members
+
+    def belief(self, secret: Secret, n: int, bins: Bins) -> ShareBelief | None:
+        """By the prior of the categories that a secret counts."""
+        share = share_of(self.shares(), self.members_of(secret, bins), self.categories)
+        return None if share is None else ShareBelief(*share, closes=False)
 
     def event(self, condition: Condition, bins: Bins) -> dict[str, Pair]:
         """The probability of an event in each category; QueryError where the assumption does not say it."""

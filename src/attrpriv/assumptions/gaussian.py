@@ -18,6 +18,7 @@ worst case over the box is in `worst_case`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -29,6 +30,7 @@ from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positiv
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.belief import NormalBelief, NormalBox
 from attrpriv.problem.shapes import SHIFT
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from attrpriv.assumptions.fit import PublicTable
+    from attrpriv.problem.secret import Secret
+    from attrpriv.queries.linear import Linear
 
 _SHOWN = 50
 
@@ -259,6 +263,26 @@ class Gaussian(Assumption):
         sds = np.array([self.sd_of(column) for column in columns])
         same = np.array([[first == second for second in columns] for first in columns], dtype=bool)
         return np.where(same, 1.0, stated / np.outer(sds, sds))
+
+    def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> NormalBelief | None:
+        """Of each mean or sum of this table."""
+        if secret.composition is not None or secret.parameter is not None or secret.entries is not None:
+            return None
+        if not set(secret.columns) <= set(self.columns):
+            return None
+        return NormalBelief(tuple(self._of_form(n, form) for form in secret.forms))
+
+    def _of_form(self, n: int, form: Linear) -> NormalBox:
+        """Of a combination the standard deviation is anything up to the sum of its parts."""
+        rows, weights = form.weight(n), dict(form.coefficients)
+        most = rows * math.fsum(abs(weight) * self.sd_range(column)[1] for column, weight in weights.items())
+        (only, *others) = weights
+        least = 0.0 if others else rows * abs(weights[only]) * self.sd_range(only)[0]
+        sds = least / math.sqrt(n), most / math.sqrt(n)
+        if not set(weights) <= set(self.mean):
+            return NormalBox(None, sds)
+        centre = rows * math.fsum(weight * self.mean[column] for column, weight in weights.items())
+        return NormalBox((centre - self.tolerance.mean * most, centre + self.tolerance.mean * most), sds)
 
     def __str__(self) -> str:
         origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from attrpriv.assumptions.gaussian import FittedRecord, Pairs
-from attrpriv.assumptions.probabilities import Probability
+from attrpriv.assumptions.probabilities import Probability, share_of
 from attrpriv.assumptions.shape import summary
-from attrpriv.errors import QueryError, RefusedError
+from attrpriv.errors import Cause, QueryError, RefusedError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.groups import GroupCase
@@ -30,12 +30,14 @@ from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.belief import ShareBelief
 from attrpriv.problem.shapes import UNEQUAL
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.evaluate import holds_for, names_only
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_groups import PublicGroupTable
+    from attrpriv.problem.secret import Secret
 
 
 Rows = tuple[tuple[float, ...], ...]
@@ -223,6 +225,20 @@ class Groups(Assumption):
         if not (members and rest):
             raise QueryError(f"condition: must hold for some of {', '.join(self.categories)} and not for all. Got {condition}.")
         return members, rest
+
+    def members_of(self, secret: Secret) -> tuple[str, ...]:
+        """The categories that a secret counts."""
+        composition = secret.composition
+        if composition is None or composition.condition is None:
+            raise QueryError(f"{secret.text}: must be the count or the share of some categories of {self.sensitive}.").because(
+                Cause.SECRET, f"a count or share of {self.sensitive}"
+            )
+        return self.split(composition.condition)[0]
+
+    def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> ShareBelief | None:
+        """By the prior of the categories that a secret counts."""
+        share = share_of(self.prior or {}, self.members_of(secret), self.categories)
+        return None if share is None else ShareBelief(*share)
 
     def case(self, column: str, members: Sequence[str], pairs: CountPairs, known: int = 0) -> GroupCase:
         """One average, and the counts of these categories that must look alike."""

@@ -20,6 +20,7 @@ module is only moments; what is proved from them is in `methods.hierarchy.means`
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -30,11 +31,14 @@ from attrpriv.frozen import Finite, FrozenMap, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK, SOME_ULPS
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.belief import NormalBelief, NormalBox
 from attrpriv.problem.shapes import POPULATION
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from attrpriv.problem.secret import Secret
 
     Matrix = NDArray[np.float64]
 
@@ -144,6 +148,15 @@ class Hierarchy(Assumption):
         rows = np.array([self.within_sd[column] ** 2 / n for column in columns])
         spread: Matrix = left * np.outer(sds, sds) + np.diag(rows)
         return spread
+
+    def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> NormalBelief | None:
+        """Of the mean of one column in the population."""
+        column = secret.attribute
+        if column is None or column not in self.between_sd:
+            return None
+        centre = (self.mean[column],) * 2 if column in self.mean else None
+        sd = max(self.between_sd[column], self.within_sd[column] / math.sqrt(n))
+        return NormalBelief((NormalBox(centre, (sd, sd)),))
 
     def __str__(self) -> str:
         return (

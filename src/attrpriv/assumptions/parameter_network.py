@@ -30,10 +30,12 @@ from attrpriv.numerics.networks.inference import joint_law
 from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.belief import StatesBelief
 from attrpriv.problem.shapes import QUILT
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.fit_populations import PopulationTable
+    from attrpriv.problem.secret import Secret
 
 
 Pair = tuple[float, float]
@@ -189,6 +191,13 @@ class ParameterNetwork(Assumption):
         weights = joint if column == secret else joint.sum(axis=1)
         possible = [k for k in range(len(states)) if self.tolerance or weights[k] > 0]
         return Posterior(values, {states[k]: self._law(column, secret, k) for k in possible})
+
+    def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> StatesBelief | None:
+        """Of each value of a parameter."""
+        if secret.attribute is None or secret.attribute not in self.network.nodes:
+            return None
+        weights = joint_law(self.network, (secret.attribute,)).values  # refused where the network is too large for it
+        return StatesBelief(tuple(float(weight) for weight in weights / weights.sum()), exact=not self.tolerance)
 
     def _law(self, column: str, secret: str, k: int) -> tuple[Pair, ...]:
         import numpy as np

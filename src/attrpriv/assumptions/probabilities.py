@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any
@@ -187,3 +187,20 @@ def mixed(shares: Mapping[str, Fraction], pairs: Mapping[str, Pair]) -> Pair:
 
 def _sizes(laws: Mapping[str, tuple[Pair, ...]]) -> range:
     return range(len(next(iter(laws.values()))))
+
+
+def share_of(prior: Mapping[str, Pair], members: Iterable[str], categories: Sequence[str]) -> tuple[float, float] | None:
+    """The prior share of these categories together; None where it is not stated, for the others neither.
+
+    >>> share_of({"a": (0.25, 0.5)}, ["b", "c"], ["a", "b", "c"])
+    (0.5, 0.75)
+    """
+    inside = set(members)
+    outside = set(categories) - inside
+    if inside <= set(prior):
+        low, high = (math.fsum(prior[name][k] for name in inside) for k in (0, 1))
+        return min(1.0, low), min(1.0, high)
+    if not outside <= set(prior):
+        return None
+    low, high = (1 - math.fsum(prior[name][k] for name in outside) for k in (1, 0))
+    return max(0.0, low), max(0.0, high)

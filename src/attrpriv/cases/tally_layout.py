@@ -21,7 +21,7 @@ from fractions import Fraction
 from attrpriv.assumptions.counts import Counts, states_of
 from attrpriv.assumptions.probabilities import Pair, among, complement
 from attrpriv.cases.cells import bin_condition, cell_condition, in_cells, union_of
-from attrpriv.errors import Cause, QueryError
+from attrpriv.errors import QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.composition import bin_names
 from attrpriv.problem.problem import Problem
@@ -266,30 +266,4 @@ def _category_condition(problem: Problem, counts: Counts, name: str) -> Conditio
 
 
 def members_of(problem: Problem, counts: Counts, secret: Secret) -> frozenset[str]:
-    composition = secret.composition
-    if composition is None or composition.condition is None:
-        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {counts.sensitive}.").because(
-            Cause.SECRET, f"a count or share of {counts.sensitive}"
-        )
-    if composition.reads != (counts.sensitive,):
-        raise QueryError(f"{secret.text}: must be about {counts.sensitive}, the sensitive column of the assumption.")
-    condition = composition.condition
-    _require_decided(secret, counts, condition)
-    members = frozenset(
-        name for name in counts.categories if name != counts.other and holds_for(condition, counts.category(name, problem.bins))
-    )
-    if not members or len(members) == len(counts.categories):
-        which = "no category" if not members else "every category"
-        known = ", ".join(counts.categories)
-        raise QueryError(f"{secret.text}: must tell some categories from others. Got one that holds for {which} ({known}).")
-    return members
-
-
-def _require_decided(secret: Secret, counts: Counts, condition: Condition) -> None:
-    """Rows of `other` may have any value, or none: a secret must leave all of them out, by naming categories."""
-    if counts.other is not None and not counts.leaves_other_out(condition):
-        named = ", ".join(name for name in counts.categories if name != counts.other)
-        raise QueryError(
-            f"{secret.text}: with other: {counts.other} it must name categories by = or in, of {named}, because rows that "
-            f"count as {counts.other} may have any value."
-        )
+    return counts.members_of(secret, problem.bins)

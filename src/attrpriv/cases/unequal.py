@@ -111,12 +111,7 @@ def _check(problem: Problem, index: int, groups: Groups, secret: Secret) -> Grou
 
 def members_of(groups: Groups, secret: Secret) -> tuple[str, ...]:
     """The categories that a secret counts."""
-    composition = secret.composition
-    if composition is None or composition.condition is None:
-        raise QueryError(f"{secret.text}: must be the count or the share of some categories of {groups.sensitive}.").because(
-            Cause.SECRET, f"a count or share of {groups.sensitive}"
-        )
-    return groups.split(composition.condition)[0]
+    return groups.members_of(secret)
 
 
 def categories_of(problem: Problem, groups: Groups) -> tuple[TallyCategory, ...]:

@@ -6,10 +6,15 @@ its class again without this package knowing the kinds.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrpriv.frozen import FrozenModel
 from attrpriv.problem.shapes import MIXED
+
+if TYPE_CHECKING:
+    from attrpriv.problem.belief import Belief
+    from attrpriv.problem.secret import Secret
 
 
 class Assumption(FrozenModel):
@@ -34,3 +39,9 @@ class Assumption(FrozenModel):
         if kind not in cls.kinds:
             raise ValueError(f"kind must be one of {', '.join(sorted(cls.kinds))}. Got {kind!r}.")
         return cls.kinds[kind].model_validate(value)
+
+    # What follows is asked of every assumption. One of your own overrides what it can say; as it stands here, it says nothing.
+
+    def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> Belief | None:
+        """How likely the values of a secret are (`problem.belief`), to warn of promises that hide little; None: not known."""
+        return None

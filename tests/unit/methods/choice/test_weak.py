@@ -17,8 +17,9 @@ from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import WEAK
 from attrpriv.methods.choice.choose import plan, plan_view_of, rank
-from attrpriv.methods.choice.weak import _chances, _Normal, weak_lines
+from attrpriv.methods.choice.weak import weak_lines
 from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.belief import NormalBox
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
@@ -134,7 +135,7 @@ def test_the_chance_of_a_range_is_the_largest_in_the_box(seed: int) -> None:
     """Against a grid of laws, whose best is a little below it."""
     rng = np.random.default_rng(seed)
     centre, sd = rng.normal(0, 3, 2).tolist(), rng.uniform(0.1, 2, 2).tolist()
-    law = _Normal((min(centre), max(centre)), (min(sd), max(sd)))
+    law = NormalBox((min(centre), max(centre)), (min(sd), max(sd)))
     low, high = sorted(rng.normal(0, 3, 2).tolist())
     for ends in ((low, high), (-math.inf, low), (high, math.inf)):
         means, sds = np.meshgrid(np.linspace(min(centre), max(centre), 201), np.linspace(min(sd), max(sd), 201))
@@ -145,7 +146,9 @@ def test_the_chance_of_a_range_is_the_largest_in_the_box(seed: int) -> None:
 
 @pytest.mark.parametrize(("n", "low", "high"), [(50, 10, 20), (50, 30, 40), (1_000, 250, 260), (1_000, 0, 200), (9, 3, 5)])
 def test_the_chance_of_counts_is_the_largest_in_the_prior(n: int, low: int, high: int) -> None:
-    found = _chances(problem(SMOKE, SMOKERS, n=n), SMOKERS, Secret("count(smoker = 'yes')", between=(low, high)))
+    secret = Secret("count(smoker = 'yes')", between=(low, high))
+    belief = SMOKERS.belief(secret, n, {})
+    found = None if belief is None else belief.chances(secret, n)
     law = stats.binom(n, np.linspace(0.28, 0.32, 401))
     assert found is not None
     assert found[0] == pytest.approx(float(np.max(law.cdf(high) - law.cdf(low - 1))), rel=1e-3, abs=1e-8)
