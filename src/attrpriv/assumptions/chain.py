@@ -114,6 +114,9 @@ class Chain(Assumption):
     def numeric(self) -> bool:
         return not isinstance(self.states[0], str)
 
+    def listed_values(self) -> dict[str, tuple[int | float | str, ...]]:
+        return {self.column: self.states}
+
     def __str__(self) -> str:
         several = f", one of {len(self.members)} chains" if len(self.members) > 1 else ""
         named = ", ".join(map(str, self.states))

@@ -33,7 +33,7 @@ from attrpriv.assumptions.probabilities import (
 from attrpriv.errors import Cause, QueryError
 from attrpriv.frozen import Finite, FrozenMap
 from attrpriv.numerics.laws.records import exactly
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import Assumption, NamedCategories, PublicRecords
 from attrpriv.problem.belief import ShareBelief
 from attrpriv.problem.shapes import LATTICE
 from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
@@ -308,6 +308,24 @@ class Counts(Assumption):
 
     def _known(self) -> str:
         return ", ".join(self.given) or "a network without it"
+
+    def named_categories(self) -> NamedCategories:
+        return NamedCategories(self.sensitive, self.categories, self.other)
+
+    def listed_values(self) -> dict[str, tuple[int | float | str, ...]]:
+        """Those under `given`, or the states of a network."""
+        if self.network is not None:
+            return {column: node.states for column, node in self.network.nodes.items() if column != self.sensitive}
+        laws = {column: next(iter(by_category.values())) for column, by_category in self.given.items()}
+        return {column: law.values for column, law in laws.items() if isinstance(law, ValueLaw)}
+
+    def events(self) -> tuple[str, ...]:
+        return tuple(name for name, laws in self.given.items() if not isinstance(next(iter(laws.values())), ValueLaw))
+
+    def public_records(self) -> PublicRecords | None:
+        if self.fitted is None:
+            return None
+        return PublicRecords(self.fitted.rows, self.columns, self.fitted.digest, numbers=False)
 
     def __str__(self) -> str:
         said = "; ".join(f"{name} {_shown(laws)}" for name, laws in self.given.items())

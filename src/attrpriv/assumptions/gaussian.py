@@ -29,7 +29,7 @@ from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigen
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import Assumption, PublicRecords
 from attrpriv.problem.belief import NormalBelief, NormalBox
 from attrpriv.problem.shapes import SHIFT
 
@@ -283,6 +283,14 @@ class Gaussian(Assumption):
             return NormalBox(None, sds)
         centre = rows * math.fsum(weight * self.mean[column] for column, weight in weights.items())
         return NormalBox((centre - self.tolerance.mean * most, centre + self.tolerance.mean * most), sds)
+
+    def public_records(self) -> PublicRecords | None:
+        if self.fitted is None:
+            return None
+        return PublicRecords(self.fitted.rows, self.columns, self.fitted.digest)
+
+    def centres(self) -> dict[str, tuple[float, float]]:
+        return {column: (self.mean[column], sd) for column, sd in (self.sd or {}).items() if column in self.mean}
 
     def __str__(self) -> str:
         origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"

@@ -29,7 +29,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import Assumption, NamedCategories, PublicRecords
 from attrpriv.problem.belief import ShareBelief
 from attrpriv.problem.shapes import UNEQUAL
 from attrpriv.queries.conditions import Condition, columns_of
@@ -266,6 +266,14 @@ class Groups(Assumption):
 
     def _sides(self, members: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         return tuple(c for c in self.categories if c in members), tuple(c for c in self.categories if c not in members)
+
+    def named_categories(self) -> NamedCategories:
+        return NamedCategories(self.sensitive, self.categories, self.other)
+
+    def public_records(self) -> PublicRecords | None:
+        if self.fitted is None:
+            return None
+        return PublicRecords(self.fitted.rows, self.columns, self.fitted.digest)
 
     def __str__(self) -> str:
         origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"

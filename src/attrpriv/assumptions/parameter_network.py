@@ -29,7 +29,7 @@ from attrpriv.numerics.networks.bounds import bounds_given
 from attrpriv.numerics.networks.inference import joint_law
 from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import Assumption, PublicRecords
 from attrpriv.problem.belief import StatesBelief
 from attrpriv.problem.shapes import QUILT
 
@@ -216,6 +216,11 @@ class ParameterNetwork(Assumption):
             raise UsageError(
                 f"parameter: must be one of the network's, {', '.join(list(self.network.nodes)[:8])}. Got {column}."
             )
+
+    def public_records(self) -> PublicRecords | None:
+        if self.fitted is None:
+            return None
+        return PublicRecords(self.fitted.rows, self.fitted.columns, self.fitted.digest)
 
     def __str__(self) -> str:
         t = f"tolerance {self.tolerance:g}" if self.tolerance else "tolerance 0: its tables are taken as exact"

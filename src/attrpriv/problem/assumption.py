@@ -7,6 +7,7 @@ its class again without this package knowing the kinds.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrpriv.frozen import FrozenModel
@@ -15,6 +16,26 @@ from attrpriv.problem.shapes import MIXED
 if TYPE_CHECKING:
     from attrpriv.problem.belief import Belief
     from attrpriv.problem.secret import Secret
+    from attrpriv.queries.evaluate import Category
+
+
+@dataclass(frozen=True)
+class NamedCategories:
+    """The categories of a column that an assumption is about, and the one of them that all other rows count as."""
+
+    column: str
+    names: tuple[str, ...]
+    other: str | None = None
+
+
+@dataclass(frozen=True)
+class PublicRecords:
+    """The public table behind an assumption, by its digest: of numbers (`engines.moments`), or of any entries."""
+
+    rows: int
+    columns: tuple[str, ...]
+    digest: str
+    numbers: bool = True
 
 
 class Assumption(FrozenModel):
@@ -45,3 +66,23 @@ class Assumption(FrozenModel):
     def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> Belief | None:
         """How likely the values of a secret are (`problem.belief`), to warn of promises that hide little; None: not known."""
         return None
+
+    def named_categories(self) -> NamedCategories | None:
+        """The sensitive column, where rows are told apart by its categories; None: they are not."""
+        return None
+
+    def listed_values(self) -> Mapping[str, Sequence[Category]]:
+        """Of other columns: all values that they can have. Queries that compare with another one are refused."""
+        return {}
+
+    def events(self) -> tuple[str, ...]:
+        """The conditions that it names; the values that they compare with must be listed ones, too."""
+        return ()
+
+    def public_records(self) -> PublicRecords | None:
+        """What it was fitted on, so that a release can tell that this is another table; None: it is stated."""
+        return None
+
+    def centres(self) -> Mapping[str, tuple[float, float]]:
+        """Mean and standard deviation of columns, both public: floats near them are added without rounding."""
+        return {}

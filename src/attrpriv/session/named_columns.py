@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError
 from attrpriv.policy import Policy
 from attrpriv.problem.composition import OTHER, cell_parts
+from attrpriv.problem.shapes import POPULATION, QUILT
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -72,9 +69,9 @@ def _named_categories(policy: Policy) -> Iterator[tuple[str, str, str]]:
             parts = cell_parts(composition, cell, policy.bins)
             yield from (("protect", column, part) for column, part in zip(composition.columns, parts, strict=False))
     for assumed in policy.assume:
-        if isinstance(assumed, Counts | Groups):
-            named = (name for name in assumed.categories if name != assumed.other)
-            yield from (("assume", assumed.sensitive, name) for name in named)
+        named = assumed.named_categories()
+        if named is not None:
+            yield from (("assume", named.column, name) for name in named.names if name != named.other)
 
 
 def _require_fills(policy: Policy, types: Mapping[str, str]) -> None:
@@ -94,14 +91,14 @@ def _categories(policy: Policy) -> Iterator[str]:
     """Columns whose values are told apart, one by one."""
     yield from policy.categories
     yield from (column for secret in policy.protect if secret.composition is not None for column in secret.composition.reads)
-    for assumed in policy.assume:
-        yield from (column for column in (getattr(assumed, "sensitive", None),) if isinstance(column, str))
+    named = (assumed.named_categories() for assumed in policy.assume)
+    yield from (one.column for one in named if one is not None)
 
 
 def _summed(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str, str]]:
     """Columns whose values are added, and the key that names them."""
     yield from (("query", column) for query in queries for column in query.columns)
-    means = any(isinstance(assumed, Hierarchy) for assumed in policy.assume)  # of a column that a plan may read
+    means = any(assumed.shape == POPULATION for assumed in policy.assume)  # of a column that a plan may read
     for secret in policy.protect:
         if secret.composition is None and secret.entries is None and (means or secret.attribute is None):
             yield from (("protect", column) for column in secret.columns)
@@ -117,7 +114,7 @@ def _declared(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str, s
         yield from (("query", column) for column in (columns_of(parse_condition(query.where)) if query.where else ()))
         yield from (("query", column) for column in (query.group_by,) if column is not None)
     # A parameter of a network may be one of a column that this table does not even have.
-    apart = any(isinstance(assumed, ParameterNetwork) for assumed in policy.assume)
+    apart = any(assumed.shape == QUILT for assumed in policy.assume)
     yield from (
         ("protect", column) for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns
     )

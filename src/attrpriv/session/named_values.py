@@ -16,10 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 
-from attrpriv.assumptions.chain import Chain
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.policy import Policy
 from attrpriv.problem.composition import OTHER, Composition, cell_parts
@@ -48,7 +44,8 @@ def listed_values(policy: Policy) -> dict[str, tuple[Category, ...]]:
         found.setdefault(column, {}).update(dict.fromkeys(values))
         if OTHER in values:
             open_ended.add(column)
-    open_ended |= {m.sensitive for m in policy.assume if isinstance(m, Counts | Groups) and m.other is not None}
+    named = (member.named_categories() for member in policy.assume)
+    open_ended |= {one.column for one in named if one is not None and one.other is not None}
     return {column: tuple(values) for column, values in found.items() if column not in open_ended}
 
 
@@ -59,21 +56,10 @@ def _lists(policy: Policy) -> Iterator[tuple[str, Sequence[Category]]]:
         if composition is not None and len(composition.columns) == 1 and isinstance(secret.between, Mapping):
             yield composition.columns[0], tuple(secret.between)
     for member in policy.assume:
-        if isinstance(member, Counts | Groups):
-            yield member.sensitive, member.categories
-        if isinstance(member, Counts):
-            yield from _given(member)
-        if isinstance(member, Chain):
-            yield member.column, member.states
-
-
-def _given(counts: Counts) -> Iterator[tuple[str, Sequence[Category]]]:
-    for column, laws in counts.given.items():
-        first = next(iter(laws.values()))
-        if isinstance(first, ValueLaw):
-            yield column, first.values
-    if counts.network is not None:
-        yield from ((column, node.states) for column, node in counts.network.nodes.items() if column != counts.sensitive)
+        named = member.named_categories()
+        if named is not None:
+            yield named.column, named.names
+        yield from member.listed_values().items()
 
 
 def _conditions(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str, Condition]]:
@@ -85,9 +71,7 @@ def _conditions(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str,
             yield from (("protect", cell) for cell in _cells(secret.composition, tuple(secret.between), policy))
     yield from (("sizes", parse_condition(text)) for text in policy.sizes)
     for member in policy.assume:
-        if isinstance(member, Counts):
-            events = [name for name, laws in member.given.items() if not isinstance(next(iter(laws.values())), ValueLaw)]
-            yield from (("assume", parse_condition(text)) for text in events)
+        yield from (("assume", parse_condition(text)) for text in member.events())
     yield from (("query", parse_condition(query.where)) for query in queries if query.where is not None)
 
 

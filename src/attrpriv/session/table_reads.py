@@ -10,10 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source
@@ -43,12 +40,10 @@ def require_other_records(policy: Policy, opened: Opened) -> None:
     from attrpriv.engines.public_counts import require_other_rows
 
     for assumed in policy.assume:
-        fit = getattr(assumed, "fitted", None)
-        if isinstance(assumed, Gaussian | Groups | Counts) and fit is not None:
-            differ = require_other_rows if isinstance(assumed, Counts) else require_other_table
-            differ(opened(), fit.rows, assumed.columns, fit.digest, policy.rows)
-        elif isinstance(assumed, ParameterNetwork) and fit is not None:
-            require_other_table(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
+        fit = assumed.public_records()
+        if fit is not None:
+            differ = require_other_table if fit.numbers else require_other_rows
+            differ(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
 
 
 def read(opened: Opened, plan: Plan, policy: Policy) -> Any:
@@ -101,11 +96,11 @@ def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> tuple[list[Fra
 
 
 def public_grids(policy: Policy) -> dict[str, Grid]:
-    """Of each column whose mean and standard deviation a Gaussian assumption states, the grid on which floats are added."""
+    """Of each column whose mean and standard deviation an assumption states, the grid on which floats are added."""
     found: dict[str, Grid] = {}
-    for assumed in (member for member in policy.assume if isinstance(member, Gaussian)):
-        for column, spread in (assumed.sd or {}).items():
-            grid = Grid.around(assumed.mean[column], spread) if column in assumed.mean else None
+    for assumed in policy.assume:
+        for column, (centre, spread) in assumed.centres().items():
+            grid = Grid.around(centre, spread)
             if grid is not None:
                 found.setdefault(column, grid)
     return found
@@ -138,7 +133,6 @@ def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[Sequence[int], Se
 
 def weighted(opened: Opened, plan: Plan) -> tuple[int, Sequence[int], Sequence[Sequence[int]]]:
     """The number of rows, and the sums and products of the columns that are weighted, from one pass."""
-    from attrpriv.engines.gram import GramRead, gram
 
     found = gram(opened(), [GramRead(*one) for one in plan.certificate.evidence.gram_columns()])
     if found.rows != plan.n:
