@@ -29,7 +29,7 @@ from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigen
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
-from attrpriv.problem.assumption import Assumption, PublicRecords
+from attrpriv.problem.assumption import Assumption, ExpectedEntry, PublicRecords
 from attrpriv.problem.belief import NormalBelief, NormalBox
 from attrpriv.problem.shapes import SHIFT
 
@@ -288,6 +288,10 @@ class Gaussian(Assumption):
         if self.fitted is None:
             return None
         return PublicRecords(self.fitted.rows, self.columns, self.fitted.digest)
+
+    def expected_rows(self, columns: Sequence[str], n: int) -> list[dict[str, ExpectedEntry]]:
+        sds = {column: self.sd_range(column)[1] for column in columns if column in self.mean}
+        return [{c: ExpectedEntry(self.mean[c], self.tolerance.mean * sd, sd) for c, sd in sds.items()}]
 
     def centres(self) -> dict[str, tuple[float, float]]:
         return {column: (self.mean[column], sd) for column, sd in (self.sd or {}).items() if column in self.mean}

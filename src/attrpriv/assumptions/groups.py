@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from attrpriv.assumptions.gaussian import FittedRecord, Pairs
-from attrpriv.assumptions.probabilities import Probability, share_of
+from attrpriv.assumptions.probabilities import Probability, filled, share_of
 from attrpriv.assumptions.shape import summary
 from attrpriv.errors import Cause, QueryError, RefusedError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
@@ -29,7 +29,7 @@ from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
-from attrpriv.problem.assumption import Assumption, NamedCategories, PublicRecords
+from attrpriv.problem.assumption import Assumption, ExpectedEntry, NamedCategories, PublicRecords
 from attrpriv.problem.belief import ShareBelief
 from attrpriv.problem.shapes import UNEQUAL
 from attrpriv.queries.conditions import Condition, columns_of
@@ -239,6 +239,33 @@ class Groups(Assumption):
         """By the prior of the categories that a secret counts."""
         share = share_of(self.prior or {}, self.members_of(secret), self.categories)
         return None if share is None else ShareBelief(*share)
+
+    def expected_rows(self, columns: Sequence[str], n: int) -> list[dict[str, ExpectedEntry]]:
+        """A row of any category, by their prior."""
+        if set(self.prior or {}) != set(self.categories) or any(column not in self.columns for column in columns):
+            return []
+        return [{column: self._entry(column, shares) for column in columns} for shares in self._shares(columns)]
+
+    def _shares(self, columns: Sequence[str]) -> list[dict[str, float]]:
+        """The middle of the prior's intervals; and those shares within them for which some column has its extreme means."""
+        prior = dict(self.prior or {})
+        found = [{name: float((low + high) / 2) for name, (low, high) in prior.items()}]
+        if all(low == high for low, high in prior.values()):
+            return found
+        names = list(prior)
+        for column in columns:
+            order = sorted(range(len(names)), key=lambda k: self.mean_of(names[k], column))
+            laws = (filled([prior[name] for name in names], places) for places in (order, order[::-1]))
+            found += [dict(zip(names, law, strict=True)) for law in laws]
+        return found
+
+    def _entry(self, column: str, shares: Mapping[str, float]) -> ExpectedEntry:
+        """A row of any category, where these are their shares."""
+        mean = sum(share * self.mean_of(name, column) for name, share in shares.items())
+        spread = {name: self.sd_range(name, column)[1] ** 2 for name in shares}
+        between = {name: (self.mean_of(name, column) - mean) ** 2 for name in shares}
+        sd = math.sqrt(sum(share * (spread[name] + between[name]) for name, share in shares.items()))
+        return ExpectedEntry(mean, self.tolerance.mean * sd, sd)
 
     def case(self, column: str, members: Sequence[str], pairs: CountPairs, known: int = 0) -> GroupCase:
         """One average, and the counts of these categories that must look alike."""

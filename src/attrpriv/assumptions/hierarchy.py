@@ -30,7 +30,7 @@ from attrpriv.assumptions.gaussian import Pairs
 from attrpriv.frozen import Finite, FrozenMap, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK, SOME_ULPS
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import Assumption, ExpectedEntry
 from attrpriv.problem.belief import NormalBelief, NormalBox
 from attrpriv.problem.shapes import POPULATION
 
@@ -157,6 +157,11 @@ class Hierarchy(Assumption):
         centre = (self.mean[column],) * 2 if column in self.mean else None
         sd = max(self.between_sd[column], self.within_sd[column] / math.sqrt(n))
         return NormalBelief((NormalBox(centre, (sd, sd)),))
+
+    def expected_rows(self, columns: Sequence[str], n: int) -> list[dict[str, ExpectedEntry]]:
+        """Rows that are averaged to the variance that averages have over all populations."""
+        sds = {c: math.hypot(self.between_sd[c] * math.sqrt(n), self.within_sd[c]) for c in columns if c in self.mean}
+        return [{c: ExpectedEntry(self.mean[c], 0.0, sd) for c, sd in sds.items()}] if sds else []
 
     def __str__(self) -> str:
         return (

@@ -204,3 +204,16 @@ def share_of(prior: Mapping[str, Pair], members: Iterable[str], categories: Sequ
         return None
     low, high = (1 - math.fsum(prior[name][k] for name in outside) for k in (1, 0))
     return max(0.0, low), max(0.0, high)
+
+
+def filled(law: Sequence[Pair], order: Sequence[int]) -> list[float]:
+    """The law within these intervals that has as much as possible on the first of the order, and so on."""
+    ends = [(float(low), float(high)) for low, high in law]
+    chances = [low for low, _ in ends]
+    left = max(0.0, 1 - math.fsum(chances))
+    for k in order:
+        width = ends[k][1] - ends[k][0]
+        # An interval that is filled ends where it was stated to end.
+        chances[k] = ends[k][1] if left >= width - 1e-12 else chances[k] + left
+        left = max(0.0, left - width)
+    return chances

@@ -29,6 +29,15 @@ class NamedCategories:
 
 
 @dataclass(frozen=True)
+class ExpectedEntry:
+    """An entry of a column in a row of which nothing else is known: its mean, how far that may be off, its largest sd."""
+
+    mean: float
+    off: float
+    sd: float
+
+
+@dataclass(frozen=True)
 class PublicRecords:
     """The public table behind an assumption, by its digest: of numbers (`engines.moments`), or of any entries."""
 
@@ -86,3 +95,10 @@ class Assumption(FrozenModel):
     def centres(self) -> Mapping[str, tuple[float, float]]:
         """Mean and standard deviation of columns, both public: floats near them are added without rounding."""
         return {}
+
+    def expected_rows(self, columns: Sequence[str], n: int) -> list[dict[str, ExpectedEntry]]:
+        """Of the columns that it knows the mean of: entries with which an average over n rows has mean and sd/sqrt(n).
+
+        One mapping for each law that has to be looked at, the one to be answered by first; none: it expects nothing.
+        """
+        return []

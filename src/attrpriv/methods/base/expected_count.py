@@ -17,7 +17,7 @@ from attrpriv.methods.base.accuracy import ExpectedError, folded_size, folded_ta
 from attrpriv.numerics.laws.float_law import float_law
 from attrpriv.numerics.laws.lattice import binomial_sum
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
-from attrpriv.numerics.laws.records import Interval01, RecordLaws
+from attrpriv.numerics.laws.records import RecordLaws
 
 if TYPE_CHECKING:
     from attrpriv.numerics.laws.count_prior import CountPrior
@@ -115,16 +115,3 @@ def _moments(values: Sequence[int], law: Sequence[float]) -> tuple[float, float]
     total = math.fsum(law)
     mean = math.fsum(v * p for v, p in zip(values, law, strict=True)) / total
     return mean, max(0.0, math.fsum((v - mean) ** 2 * p for v, p in zip(values, law, strict=True)) / total)
-
-
-def filled(law: Sequence[Interval01], order: Sequence[int]) -> list[float]:
-    """The law within these intervals that has as much as possible on the first of the order, and so on."""
-    ends = [(float(low), float(high)) for low, high in law]
-    chances = [low for low, _ in ends]
-    left = max(0.0, 1 - math.fsum(chances))
-    for k in order:
-        width = ends[k][1] - ends[k][0]
-        # An interval that is filled ends where it was stated to end.
-        chances[k] = ends[k][1] if left >= width - 1e-12 else chances[k] + left
-        left = max(0.0, left - width)
-    return chances

@@ -9,24 +9,19 @@ data would have told. `auto` never chooses it.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, folded_reach, folded_size, laplace_error, largest_error
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.expected_count import filled
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import ColumnPlan, Plan
 from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import ExpectedEntry
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, needs_bounds
 
@@ -92,20 +87,21 @@ def _rows(problem: Problem, terms: Sequence[LaplaceTerm]) -> LaplaceEvidence | N
 
 def plan_constant(problem: Problem) -> Plan:
     """The assumption's own mean."""
-    theta = tuple(stated for member in problem.theta for stated in _stated(problem, member))
+    laws = [law for member in problem.theta for law in member.expected_rows(problem.columns, problem.n)]
     columns = []
     for column in problem.columns:
-        if not theta or any(column not in gaussian.mean for gaussian in theta):
+        if not laws or any(column not in law for law in laws):
             raise Refusal(
                 Cause.NUMBERS,
                 f"needs the mean of {column} in the assumption (with groups: a prior for each category).",
                 needs=f"the mean of {column}",
             )
-        centre = theta[0].mean[column]
-        error = _constant_error(problem, theta, column, centre)
+        entries = [law[column] for law in laws]
+        centre = entries[0].mean
+        error = _constant_error(problem, entries, centre)
         off = {
-            "bias": max(_bias(gaussian, column, centre) for gaussian in theta),
-            "sd": max(gaussian.sd_range(column)[1] for gaussian in theta) / math.sqrt(problem.n),
+            "bias": max(_bias(entry, centre) for entry in entries),
+            "sd": max(entry.sd for entry in entries) / math.sqrt(problem.n),
         }
         columns.append(ColumnPlan(column=column, noise=Noise(kind="none"), error=error, centre=centre, parameters=off))
     certificate = Certificate(
@@ -115,64 +111,13 @@ def plan_constant(problem: Problem) -> Plan:
     return _assemble(problem, "constant", tuple(columns), certificate, notes=notes)
 
 
-def _stated(problem: Problem, member: Assumption) -> list[Gaussian]:
-    """What an assumption says of a row of which no category is known: with groups, by the prior of the categories."""
-    if isinstance(member, Gaussian):
-        return [member]
-    if isinstance(member, Hierarchy):
-        found = _of_populations(problem, member)
-        return [] if found is None else [found]
-    known = isinstance(member, Groups) and set(member.prior or {}) == set(member.categories)
-    if not isinstance(member, Groups) or not known or any(column not in member.columns for column in problem.columns):
-        return []
-    return [_of_rows(problem, member, shares) for shares in _shares(problem, member)]
-
-
-def _shares(problem: Problem, member: Groups) -> list[dict[str, float]]:
-    """The middle of the prior's intervals; and those shares within them for which some column has its least or largest mean."""
-    prior = dict(member.prior or {})
-    found = [{name: float((low + high) / 2) for name, (low, high) in prior.items()}]
-    if all(low == high for low, high in prior.values()):
-        return found
-    names = list(prior)
-    for column in problem.columns:
-        order = sorted(range(len(names)), key=lambda k: member.mean_of(names[k], column))
-        laws = (filled([prior[name] for name in names], places) for places in (order, order[::-1]))
-        found += [dict(zip(names, law, strict=True)) for law in laws]
-    return found
-
-
-def _of_rows(problem: Problem, member: Groups, shares: Mapping[str, float]) -> Gaussian:
-    """A row of any category, where these are their shares."""
-    mean, sd = {}, {}
-    for column in problem.columns:
-        mean[column] = sum(share * member.mean_of(name, column) for name, share in shares.items())
-        spread = {name: member.sd_range(name, column)[1] ** 2 for name in shares}
-        between = {name: (member.mean_of(name, column) - mean[column]) ** 2 for name in shares}
-        sd[column] = math.sqrt(sum(share * (spread[name] + between[name]) for name, share in shares.items()))
-    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(problem.columns, 2)}
-    return Gaussian(mean=mean, sd=sd, correlation=pairs, tolerance={"mean": member.tolerance.mean, "correlation": 0})
-
-
-def _of_populations(problem: Problem, member: Hierarchy) -> Gaussian | None:
-    """Rows that are averaged to the variance that averages have over all populations."""
-    names = [column for column in problem.columns if column in member.mean]
-    if not names:
-        return None
-    sd = {c: math.hypot(member.between_sd[c] * math.sqrt(problem.n), member.within_sd[c]) for c in names}
-    pairs = {f"{a}~{b}": 0.0 for a, b in itertools.combinations(names, 2)}
-    return Gaussian(mean={c: member.mean[c] for c in names}, sd=sd, correlation=pairs, tolerance=0)
-
-
-def _constant_error(problem: Problem, theta: Sequence[Gaussian], column: str, centre: float) -> ExpectedError:
+def _constant_error(problem: Problem, entries: Sequence[ExpectedEntry], centre: float) -> ExpectedError:
     """The largest error over Theta: the average is normal around a mean that may be off by the tolerance."""
-    return largest_error(
-        [_folded(_bias(gaussian, column, centre), gaussian.sd_range(column)[1], problem.n) for gaussian in theta]
-    )
+    return largest_error([_folded(_bias(entry, centre), entry.sd, problem.n) for entry in entries])
 
 
-def _bias(gaussian: Gaussian, column: str, centre: float) -> float:
-    return abs(gaussian.mean[column] - centre) + gaussian.tolerance.mean * gaussian.sd_range(column)[1]
+def _bias(entry: ExpectedEntry, centre: float) -> float:
+    return abs(entry.mean - centre) + entry.off
 
 
 def _folded(bias: float, sd: float, n: int) -> ExpectedError:

@@ -11,7 +11,9 @@ import math
 from collections.abc import Sequence
 
 from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.probabilities import filled
 from attrpriv.cases.chain_layout import chain_of, chain_tally
+from attrpriv.cases.expected_count import ExpectedCount, expected_count
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
