@@ -322,6 +322,9 @@ class Counts(Assumption):
     def events(self) -> tuple[str, ...]:
         return tuple(name for name, laws in self.given.items() if not isinstance(next(iter(laws.values())), ValueLaw))
 
+    def fit_record(self) -> FittedRecord | None:
+        return self.fitted
+
     def public_records(self) -> PublicRecords | None:
         if self.fitted is None:
             return None

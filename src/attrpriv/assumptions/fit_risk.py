@@ -13,9 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
-from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.gaussian import FittedRecord
+from attrpriv.problem.assumption import Assumption
 
 
 @dataclass(frozen=True)
@@ -28,7 +27,7 @@ class FitCharge:
     lines: tuple[str, ...]
 
 
-def fit_refusal(theta: Sequence[object], delta: float) -> str | None:
+def fit_refusal(theta: Sequence[Assumption], delta: float) -> str | None:
     """Why these assumptions need `accept_fit_risk`; None where they do not: the risk is at most half of delta."""
     for record in _records(theta):
         if not record.confidence >= 1 - delta / 2:
@@ -40,7 +39,7 @@ def fit_refusal(theta: Sequence[object], delta: float) -> str | None:
     return None
 
 
-def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
+def fit_charge(theta: Sequence[Assumption], delta: float) -> FitCharge:
     """Split delta between the fit and the calibration.
 
     If the truth is one of several assumptions, the one that applies misses it with at most the largest risk. A risk of at most
@@ -61,14 +60,13 @@ def fit_charge(theta: Sequence[object], delta: float) -> FitCharge:
     return FitCharge(risk, delta, math.nextafter(delta + risk, math.inf), lines)
 
 
-def _rests_on(theta: Sequence[object], records: Sequence[FittedRecord]) -> str:
+def _rests_on(theta: Sequence[Assumption], records: Sequence[FittedRecord]) -> str:
     """Intervals are as for normal rows where nobody looked at their shape, and else widened by what they show."""
-    counted = all(isinstance(member, Counts) for member in theta)
-    if not counted and any(record.shape is None for record in records):
+    if any(member.normal_rows for member in theta) and any(record.shape is None for record in records):
         normal = "and exactly Gaussian (with groups: within each category)"
         return f"the public rows are independent of this table, of its population, {normal}: assumed, not tested"
     return "the public rows are independent of each other and of this table, and of its population: assumed, not tested"
 
 
-def _records(theta: Sequence[object]) -> list[FittedRecord]:
-    return [member.fitted for member in theta if isinstance(member, Gaussian | Groups | Counts) and member.fitted is not None]
+def _records(theta: Sequence[Assumption]) -> list[FittedRecord]:
+    return [record for member in theta if (record := member.fit_record()) is not None]

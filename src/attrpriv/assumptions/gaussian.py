@@ -147,6 +147,7 @@ class Gaussian(Assumption):
     """
 
     shape: ClassVar[str] = SHIFT
+    normal_rows: ClassVar[bool] = True
     kind: Literal["gaussian"] = "gaussian"
     mean: FrozenMap[Finite] = Field(default_factory=dict, description="means; a query column's is optional")
     sd: FrozenMap[Positive] | None = Field(default=None, description="standard deviation of each column")
@@ -284,6 +285,9 @@ class Gaussian(Assumption):
         centre = rows * math.fsum(weight * self.mean[column] for column, weight in weights.items())
         return NormalBox((centre - self.tolerance.mean * most, centre + self.tolerance.mean * most), sds)
 
+    def fit_record(self) -> FittedRecord | None:
+        return self.fitted
+
     def public_records(self) -> PublicRecords | None:
         if self.fitted is None:
             return None
@@ -292,6 +296,19 @@ class Gaussian(Assumption):
     def expected_rows(self, columns: Sequence[str], n: int) -> list[dict[str, ExpectedEntry]]:
         sds = {column: self.sd_range(column)[1] for column in columns if column in self.mean}
         return [{c: ExpectedEntry(self.mean[c], self.tolerance.mean * sd, sd) for c, sd in sds.items()}]
+
+    def nearly(self) -> tuple[float, float]:
+        shape = self.tolerance.shape
+        return (0.0, 0.0) if shape is None else (shape.lambda_, shape.eta)
+
+    def slope_tolerance(self) -> float | None:
+        return self.tolerance.slope
+
+    def surer(self, share: float) -> Gaussian | None:
+        if self.tolerance.slope is None:
+            return None
+        tolerance = self.tolerance.model_copy(update={"slope": self.tolerance.slope * share})
+        return self.model_copy(update={"tolerance": tolerance})
 
     def centres(self) -> dict[str, tuple[float, float]]:
         return {column: (self.mean[column], sd) for column, sd in (self.sd or {}).items() if column in self.mean}

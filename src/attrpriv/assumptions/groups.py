@@ -73,6 +73,7 @@ class Groups(Assumption):
     """
 
     shape: ClassVar[str] = UNEQUAL
+    normal_rows: ClassVar[bool] = True
     kind: Literal["groups"] = "groups"
     sensitive: Annotated[str, Field(min_length=1)] = Field(description="the categorical column")
     mean: FrozenMap[FrozenMap[Finite]] = Field(description="of each category: the mean of each query column")
@@ -296,6 +297,9 @@ class Groups(Assumption):
 
     def named_categories(self) -> NamedCategories:
         return NamedCategories(self.sensitive, self.categories, self.other)
+
+    def fit_record(self) -> FittedRecord | None:
+        return self.fitted
 
     def public_records(self) -> PublicRecords | None:
         if self.fitted is None:

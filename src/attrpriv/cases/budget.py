@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
-from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError
 from attrpriv.methods.base.charges import CHARGES
 from attrpriv.numerics.calibration.gaussian import classical_mu, gaussian_mu
@@ -79,9 +78,8 @@ def budget(
     `columns` is how many averages get noise, where it is not those of the problem.
     """
     grid_lambda, grid_eta = grid_charge(len(problem.columns) if columns is None else columns, common)
-    shapes = [g.tolerance.shape for g in theta if isinstance(g, Gaussian) and g.tolerance.shape is not None]
-    shape_lambda = max((shape.lambda_ for shape in shapes), default=0.0)
-    shape_eta = max((shape.eta for shape in shapes), default=0.0)
+    shape_lambda = max((member.nearly()[0] for member in theta), default=0.0)
+    shape_eta = max((member.nearly()[1] for member in theta), default=0.0)
     fit = _fit_charge(problem, theta)
     lam = grid_lambda + lattice_lambda + shape_lambda
     epsilon = (problem.epsilon - 2 * lam) * COMPUTED_DOWN

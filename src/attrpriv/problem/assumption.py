@@ -14,6 +14,7 @@ from attrpriv.frozen import FrozenModel
 from attrpriv.problem.shapes import MIXED
 
 if TYPE_CHECKING:
+    from attrpriv.assumptions.gaussian import FittedRecord
     from attrpriv.problem.belief import Belief
     from attrpriv.problem.secret import Secret
     from attrpriv.queries.evaluate import Category
@@ -53,6 +54,8 @@ class Assumption(FrozenModel):
     kinds: ClassVar[dict[str, type[Assumption]]] = {}
     shape: ClassVar[str] = MIXED
     """What it makes of a statistic (`problem.shapes`): methods know shapes, not assumptions."""
+    normal_rows: ClassVar[bool] = False
+    """Whether it rests on rows being normal, so that the shape of public records matters."""
     kind: str
 
     @classmethod
@@ -102,3 +105,19 @@ class Assumption(FrozenModel):
         One mapping for each law that has to be looked at, the one to be answered by first; none: it expects nothing.
         """
         return []
+
+    def fit_record(self) -> FittedRecord | None:
+        """The fit whose confidence is paid for, and what it found of the rows' shape; None: there is no such risk."""
+        return None
+
+    def nearly(self) -> tuple[float, float]:
+        """How far the laws of averages may be from the stated ones: within a factor e^lambda, up to probability eta."""
+        return 0.0, 0.0
+
+    def slope_tolerance(self) -> float | None:
+        """How far regression slopes may be off, relative; None: it states no such tolerance."""
+        return None
+
+    def surer(self, share: float) -> Assumption | None:
+        """The same with this share of its slope tolerance, to say what more knowledge would gain; None: it has none."""
+        return None

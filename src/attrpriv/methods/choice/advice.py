@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.methods.dispatch import planned_by
@@ -40,7 +39,7 @@ def advice(ranking: Ranking) -> str | None:
     if nearer is not None:
         ways.append(_gap_words(ranking.problem, nearer))
     surer = _largest_share(lambda share: enough(_surer(ranking.problem, share)))
-    slope = max((g.tolerance.slope or 0.0 for g in ranking.problem.theta if isinstance(g, Gaussian)), default=0.0)
+    slope = max((member.slope_tolerance() or 0.0 for member in ranking.problem.theta), default=0.0)
     if surer is not None and slope > 0:
         ways.append(f"slope tolerance <= {surer * slope:.3g}")
     would = f"; something would with {' or '.join(ways)}" if ways else ""
@@ -76,14 +75,8 @@ def _nearer(problem: Problem, share: float) -> Problem:
 
 
 def _surer(problem: Problem, share: float) -> Problem:
-    theta = []
-    for member in problem.theta:
-        if isinstance(member, Gaussian) and member.tolerance.slope is not None:
-            tolerance = member.tolerance.model_copy(update={"slope": member.tolerance.slope * share})
-            theta.append(member.model_copy(update={"tolerance": tolerance}))
-        else:
-            return problem
-    return problem.model_copy(update={"theta": tuple(theta)})
+    theta = tuple(member.surer(share) for member in problem.theta)
+    return problem if None in theta else problem.model_copy(update={"theta": theta})
 
 
 def _gap_words(problem: Problem, share: float) -> str:

@@ -11,7 +11,6 @@ What must never change: a plan that rests on the fitted probabilities carries th
 
 from __future__ import annotations
 
-from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
@@ -19,11 +18,12 @@ from attrpriv.methods.dispatch import planned_by
 from attrpriv.methods.method import Method
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.shapes import LATTICE
 
 
 def charged(method: Method, problem: Problem) -> Plan:
     """The plan, which pays for the fit where there is one."""
-    fitted = any(member.fitted is not None for member in problem.assumed(Counts))
+    fitted = problem.shape == LATTICE and any(member.fit_record() is not None for member in problem.theta)
     # What rests on no assumption is free; noise for the whole range does where counts came before it.
     free = method.without_assumption and (problem.earlier is None or not method.follows)
     if not fitted or free:
