@@ -117,6 +117,12 @@ class Chain(Assumption):
     def listed_values(self) -> dict[str, tuple[int | float | str, ...]]:
         return {self.column: self.states}
 
+    def explained(self) -> tuple[str, ...]:
+        return (
+            f"Whoever believes that {self}: the next entry depends on the one before and on nothing else.",
+            "They may know exactly how it starts and how it moves on.",
+        )
+
     def __str__(self) -> str:
         several = f", one of {len(self.members)} chains" if len(self.members) > 1 else ""
         named = ", ".join(map(str, self.states))

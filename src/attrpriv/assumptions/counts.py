@@ -330,6 +330,12 @@ class Counts(Assumption):
             return None
         return PublicRecords(self.fitted.rows, self.columns, self.fitted.digest, numbers=False)
 
+    def explained(self) -> tuple[str, ...]:
+        if self.network is not None:
+            return super().explained()
+        sure = "A probability given as an interval may be anything in it; one given as a number is taken as exact."
+        return (*super().explained(), sure)
+
     def __str__(self) -> str:
         said = "; ".join(f"{name} {_shown(laws)}" for name, laws in self.given.items())
         if self.network is not None:

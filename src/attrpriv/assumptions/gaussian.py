@@ -313,6 +313,16 @@ class Gaussian(Assumption):
     def centres(self) -> dict[str, tuple[float, float]]:
         return {column: (self.mean[column], sd) for column, sd in (self.sd or {}).items() if column in self.mean}
 
+    def explained(self) -> tuple[str, ...]:
+        t = self.tolerance
+        known = "correlation" if t.slope is None else "regression slope"
+        within = f"{t.correlation:.3g}" if t.slope is None else f"{t.slope:.3g} of itself"
+        return (
+            f"Whoever believes that rows are independent and jointly normal in {', '.join(self.columns)}.",
+            f"They may know every standard deviation to within {t.sd:.3g} of itself and every mean to within {t.mean:.3g} sd.",
+            f"They may know every {known} to within {within}.",
+        )
+
     def __str__(self) -> str:
         origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"
         names = (

@@ -163,6 +163,13 @@ class Hierarchy(Assumption):
         sds = {c: math.hypot(self.between_sd[c] * math.sqrt(n), self.within_sd[c]) for c in columns if c in self.mean}
         return [{c: ExpectedEntry(self.mean[c], 0.0, sd) for c, sd in sds.items()}] if sds else []
 
+    def explained(self) -> tuple[str, ...]:
+        return (
+            f"Whoever believes that populations differ in their means of {', '.join(self.columns)}, jointly normal, and that "
+            "the table's rows are independent and normal around the means of one population, columns independent.",
+            "They may know exactly how populations vary and how rows vary within one, but not which population it is.",
+        )
+
     def __str__(self) -> str:
         return (
             f"populations' means of {', '.join(self.columns)} jointly normal, rows independent and normal around them, columns "

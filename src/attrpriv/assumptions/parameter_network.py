@@ -222,6 +222,13 @@ class ParameterNetwork(Assumption):
             return None
         return PublicRecords(self.fitted.rows, self.fitted.columns, self.fitted.digest)
 
+    def explained(self) -> tuple[str, ...]:
+        known = f"to within {self.tolerance:g}" if self.tolerance else "exactly"
+        return (
+            f"Whoever believes that {self}.",
+            f"They may know {known} how likely each combination of these parameters is, but not which one this population has.",
+        )
+
     def __str__(self) -> str:
         t = f"tolerance {self.tolerance:g}" if self.tolerance else "tolerance 0: its tables are taken as exact"
         source = "" if self.fitted is None else f"; {self.fitted}"

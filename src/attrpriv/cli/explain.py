@@ -7,12 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.assumptions.chain import Chain
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
@@ -69,16 +63,7 @@ def _hidden(policy: Policy, secret: Secret) -> str:
 
 
 def _adversary(policy: Policy) -> tuple[str, ...]:
-    lines = []
-    for assumed in policy.assume:
-        if isinstance(assumed, Hierarchy):
-            lines += _population_lines(assumed)
-        elif isinstance(assumed, Chain):
-            lines += _chain_lines(assumed)
-        elif isinstance(assumed, ParameterNetwork):
-            lines += _network_lines(assumed)
-        else:
-            lines += _gaussian_lines(assumed) if isinstance(assumed, Gaussian) else _category_lines(assumed)
+    lines = [line for assumed in policy.assume for line in assumed.explained()]
     if policy.known_rows:
         lines.append(
             f"They may know up to {policy.known_rows:.4g} of the rows: whole rows, or their entries of the query and the "
@@ -87,50 +72,6 @@ def _adversary(policy: Policy) -> tuple[str, ...]:
     else:
         lines.append("They know no single row of the table.")
     return tuple(lines)
-
-
-def _chain_lines(chain: Chain) -> list[str]:
-    return [
-        f"Whoever believes that {chain}: the next entry depends on the one before and on nothing else.",
-        "They may know exactly how it starts and how it moves on.",
-    ]
-
-
-def _network_lines(assumed: ParameterNetwork) -> list[str]:
-    known = f"to within {assumed.tolerance:g}" if assumed.tolerance else "exactly"
-    return [
-        f"Whoever believes that {assumed}.",
-        f"They may know {known} how likely each combination of these parameters is, but not which one this population has.",
-    ]
-
-
-def _population_lines(hierarchy: Hierarchy) -> list[str]:
-    return [
-        f"Whoever believes that populations differ in their means of {', '.join(hierarchy.columns)}, jointly normal, and that "
-        "the table's rows are independent and normal around the means of one population, columns independent.",
-        "They may know exactly how populations vary and how rows vary within one, but not which population it is.",
-    ]
-
-
-def _gaussian_lines(gaussian: Gaussian) -> list[str]:
-    t = gaussian.tolerance
-    lines = [f"Whoever believes that rows are independent and jointly normal in {', '.join(gaussian.columns)}."]
-    lines.append(
-        f"They may know every standard deviation to within {t.sd:.3g} of itself and every mean to within {t.mean:.3g} sd."
-    )
-    if t.slope is not None:
-        lines.append(f"They may know every regression slope to within {t.slope:.3g} of itself.")
-    else:
-        lines.append(f"They may know every correlation to within {t.correlation:.3g}.")
-    return lines
-
-
-def _category_lines(assumed: Counts | Groups) -> list[str]:
-    """What is believed of rows, given their category."""
-    lines = [f"Whoever believes: {assumed}."]
-    if isinstance(assumed, Counts) and assumed.network is None:
-        lines.append("A probability given as an interval may be anything in it; one given as a number is taken as exact.")
-    return lines
 
 
 def _view(session: Session) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
+from attrpriv.problem.assumption import Assumption
 
 
 @dataclass(frozen=True)
@@ -214,20 +215,17 @@ def assumption_text(fit: Fit | GroupFit | CountFit, source: str, reference: str)
     return "".join(f"# {line}\n" for line in lines) + dump_strict(content)
 
 
-def _content(assumption: Gaussian | Groups | Counts) -> dict[str, Any]:
-    if isinstance(assumption, Counts):
-        return {key: assumption.to_json()[key] for key in ("sensitive", "given", "prior")}
-    if isinstance(assumption, Groups):
-        content = {key: value for key, value in assumption.to_json().items() if value is not None}
-        return {key: content[key] for key in ("sensitive", "mean", "sd", "tolerance")}
-    tolerance = assumption.tolerance
-    shape = {"slope": tolerance.slope} if tolerance.slope is not None else {"correlation": tolerance.correlation}
+def _content(assumption: Assumption) -> dict[str, Any]:
+    """What it states, without what it leaves out."""
     return {
-        "mean": dict(assumption.mean),
-        "sd": dict(assumption.sd or {}),
-        "correlation": dict(assumption.correlation or {}),
-        "tolerance": {"mean": tolerance.mean, "sd": tolerance.sd, **shape},
+        key: _stated(value)
+        for key, value in assumption.to_json().items()
+        if key not in ("kind", "fitted") and value is not None
     }
+
+
+def _stated(value: Any) -> Any:
+    return {key: _stated(one) for key, one in value.items() if one is not None} if isinstance(value, dict) else value
 
 
 def _of(interval: Interval) -> str:
@@ -271,12 +269,13 @@ def _write(out: Path, text: str) -> None:
 
 def _notes(policy: Policy, fit: Fit | GroupFit | CountFit) -> tuple[str, ...]:
     assumption = _assumption(fit)
-    tolerance = None if isinstance(assumption, Counts) else assumption.tolerance
+    tolerance = assumption.tolerance
     what = "interval" if tolerance is None else "tolerance"
     notes = [f"four times as many public rows would about halve every {what}.", *padded_lines(assumption)]
-    if policy.rows is not None and tolerance is not None:
-        errors = tolerance.mean * math.sqrt(policy.rows)
-        notes.append(f"the mean tolerance of {tolerance.mean:g} sd is {errors:.3g} standard errors at n = {policy.rows}.")
+    off = getattr(tolerance, "mean", None)
+    if policy.rows is not None and off is not None:
+        errors = off * math.sqrt(policy.rows)
+        notes.append(f"the mean tolerance of {off:g} sd is {errors:.3g} standard errors at n = {policy.rows}.")
     filled = [column for column in _assumption(fit).columns if column in policy.missing]
     notes += [
         f"{column}: the policy fills missing entries, so the public column must be filled in the same way." for column in filled
@@ -306,7 +305,7 @@ def show(written: Fitted) -> None:
         table.add_row(escape(f"{interval.kind} of {_of(interval)}"), *ends)
     shown = console()
     shown.print(table)
-    box_ = "" if isinstance(stated, Counts) else f"{stated.tolerance}; "
+    box_ = "" if stated.tolerance is None else f"{stated.tolerance}; "
     shown.print(f"\n{box_}from {record.rows:,} rows, confidence {record.confidence!r}")
     show_shape(shown, written.assumption)
     for note in (

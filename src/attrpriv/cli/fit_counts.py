@@ -9,16 +9,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.fit_counts import CountFit, fit_group_counts, require_fittable
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.probabilities import ValueLaw
 from attrpriv.engines.moments import PublicTable
 from attrpriv.engines.public_counts import require_other_rows
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
+from attrpriv.problem.assumption import Assumption
 from attrpriv.queries.conditions import columns_of, literal, parse_condition
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
@@ -81,14 +78,11 @@ def require_among(policy: Policy, column: str, categories: Sequence[str]) -> Non
                 raise PolicyError(f"protect: {condition}: {told} Write it as both tables do.")
 
 
-def padded_lines(assumption: Gaussian | Groups | Counts) -> list[str]:
+def padded_lines(assumption: Assumption) -> list[str]:
     """A line for each column whose values begin or end with a space in the public records."""
-    lists: dict[str, Sequence[object]] = {}
-    if not isinstance(assumption, Gaussian):
-        lists[assumption.sensitive] = assumption.categories
-    if isinstance(assumption, Counts):
-        laws = {name: next(iter(by_category.values())) for name, by_category in assumption.given.items()}
-        lists |= {name: law.values for name, law in laws.items() if isinstance(law, ValueLaw)}
+    named = assumption.named_categories()
+    lists: dict[str, Sequence[object]] = {} if named is None else {named.column: named.names}
+    lists |= assumption.listed_values()
     found = {name: [v for v in values if isinstance(v, str) and v != v.strip()] for name, values in lists.items()}
     return [
         f"{name}: {', '.join(map(literal, values))} begin or end with a space. Where rows of the private table are not written "

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.shape import LIMITS, Findings, summary, worst
+from attrpriv.problem.assumption import Assumption
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,18 +14,19 @@ _AVOIDED = "auto takes neither transport nor calibrated_weights nor the equalise
 _WARNED = "where one of them is asked for by name, and for gaussian, plans carry a warning"
 
 
-def findings(assumption: Gaussian | Groups | Counts) -> Findings:
-    return () if assumption.fitted is None or assumption.fitted.shape is None else assumption.fitted.shape
+def findings(assumption: Assumption) -> Findings:
+    record = assumption.fit_record()
+    return () if record is None or record.shape is None else record.shape
 
 
-def verdict(assumption: Gaussian | Groups | Counts) -> str:
+def verdict(assumption: Assumption) -> str:
     """Of all of them together: good, bad, unknown or not examined."""
-    return worst(None if assumption.fitted is None else assumption.fitted.shape)
+    return worst(findings(assumption))
 
 
-def shape_json(assumption: Gaussian | Groups | Counts) -> dict[str, Any] | None:
-    """None for counts, which rest on no shape."""
-    if isinstance(assumption, Counts):
+def shape_json(assumption: Assumption) -> dict[str, Any] | None:
+    """None of an assumption that rests on no shape, such as counts."""
+    if not assumption.normal_rows:
         return None
     return {
         "verdict": verdict(assumption),
@@ -36,17 +35,17 @@ def shape_json(assumption: Gaussian | Groups | Counts) -> dict[str, Any] | None:
     }
 
 
-def shape_lines(assumption: Gaussian | Groups | Counts) -> tuple[str, ...]:
+def shape_lines(assumption: Assumption) -> tuple[str, ...]:
     """For the file's comments."""
-    if isinstance(assumption, Counts):
+    if not assumption.normal_rows:
         return ()
     found = findings(assumption)
     return (f"{summary(found or None)}.", *((f"{_AVOIDED};", f"{_WARNED}.") if verdict(assumption) != "good" else ()))
 
 
-def show_shape(shown: Console, assumption: Gaussian | Groups | Counts) -> None:
+def show_shape(shown: Console, assumption: Assumption) -> None:
     """Each column and pair with its numbers and its verdict."""
-    if isinstance(assumption, Counts):
+    if not assumption.normal_rows:
         return
     from rich import box
     from rich.markup import escape

@@ -121,3 +121,7 @@ class Assumption(FrozenModel):
     def surer(self, share: float) -> Assumption | None:
         """The same with this share of its slope tolerance, to say what more knowledge would gain; None: it has none."""
         return None
+
+    def explained(self) -> tuple[str, ...]:
+        """Whose belief it is, and what they may know, in sentences for `attrpriv explain`."""
+        return (f"Whoever believes: {self}.",)
