@@ -1,0 +1,126 @@
+"""Nothing outside `assumptions` asks which class an assumption is of: what varies is a hook of the base class, `Assumption`.
+
+`Problem.assumed(cls)` is the one place that selects by class: it gives a case the numbers of the assumption it is made for.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+
+import pytest
+
+import attrpriv.assumptions
+from attrpriv.problem.assumption import Assumption
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "attrpriv"
+
+
+def assumptions() -> frozenset[str]:
+    """The names of all classes of assumptions that this package has."""
+    for module in iter_modules(attrpriv.assumptions.__path__):
+        import_module(f"attrpriv.assumptions.{module.name}")
+    return frozenset(cls.__name__ for cls in Assumption.kinds.values() if cls.__module__.startswith("attrpriv."))
+
+
+def names(node: ast.AST) -> set[str]:
+    """Every name in an expression, also as the last part of a dotted one."""
+    found = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return found | {one.attr for one in ast.walk(node) if isinstance(one, ast.Attribute)}
+
+
+def type_tests(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """The lines that test a type, and the names of the classes that they test for."""
+    renamed = {
+        alias.asname: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname is not None
+    }
+    for node in ast.walk(tree):
+        tested: set[str] = set()
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in {"isinstance", "issubclass"} and len(node.args) == 2:
+            tested = names(node.args[1])
+        elif isinstance(node, ast.MatchClass):
+            tested = names(node.cls)
+        elif isinstance(node, ast.Compare) and any(map(_is_type, (node.left, *node.comparators))):
+            tested = names(node)
+        if tested:
+            yield getattr(node, "lineno", 0), {renamed.get(name, name) for name in tested}
+
+
+def _is_type(node: ast.AST) -> bool:
+    """`type(x)` or `x.__class__`."""
+    called = isinstance(node, ast.Call) and ast.unparse(node.func) == "type"
+    return called or (isinstance(node, ast.Attribute) and node.attr == "__class__")
+
+
+def violations(source: Path, classes: frozenset[str]) -> list[str]:
+    told = []
+    for file in sorted(source.rglob("*.py")):
+        if file.relative_to(source).parts[0] == "assumptions":
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        for line, tested in type_tests(tree):
+            told += [f"{file.relative_to(source).as_posix()}:{line}: {name}" for name in sorted(tested & classes)]
+    return told
+
+
+def test_no_module_outside_assumptions_tests_the_class_of_one() -> None:
+    assert violations(SOURCE, assumptions()) == []
+
+
+def test_the_classes_are_all_of_them() -> None:
+    assert assumptions() == {"Chain", "Counts", "Gaussian", "Groups", "Hierarchy", "ParameterNetwork"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "isinstance(member, Gaussian)",
+        "isinstance(member, Gaussian | Counts)",
+        "isinstance(member, (Counts, dict))",
+        "isinstance(member, attrpriv.assumptions.counts.Counts)",
+        "issubclass(cls, Chain)",
+        "type(member) is Groups",
+        "member.__class__ == Groups",
+        "from attrpriv.assumptions.groups import Groups as G\nisinstance(member, G)",
+        "match member:\n    case Hierarchy(mean=mean):\n        pass",
+        "match member:\n    case None | Hierarchy():\n        pass",
+        "def late():\n    return [m for m in theta if isinstance(m, ParameterNetwork)]",
+    ],
+)
+def test_a_type_test_is_caught(tmp_path: Path, text: str) -> None:
+    (tmp_path / "methods").mkdir()
+    (tmp_path / "methods" / "planted.py").write_text(text + "\n", encoding="utf-8")
+    (found,) = {line.rpartition(":")[0].rpartition(":")[0] for line in violations(tmp_path, assumptions())}
+    assert found == "methods/planted.py"
+
+
+@pytest.mark.parametrize("text", ["problem.assumed(Gaussian)", "isinstance(x, Mapping)", "Gaussian(sd={})"])
+def test_other_uses_are_allowed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "planted.py").write_text(text + "\n", encoding="utf-8")
+    assert violations(tmp_path, assumptions()) == []
+
+
+def test_an_assumption_from_outside_that_overrides_nothing_says_nothing() -> None:
+    class Bare(Assumption):
+        kind: str = "bare_for_this_test"
+
+        def __str__(self) -> str:
+            return "rows are rows"
+
+    try:
+        bare = Bare()
+        assert bare.named_categories() is bare.public_records() is bare.fit_record() is bare.slope_tolerance() is None
+        assert not bare.normal_rows
+        assert (*bare.listed_values(), *bare.events(), *bare.centres(), *bare.expected_rows(("x",), 10)) == ()
+        assert bare.nearly() == (0.0, 0.0)
+        assert bare.surer(0.5) is None
+        assert bare.explained() == ("Whoever believes: rows are rows.",)
+    finally:
+        Assumption.kinds.pop("bare_for_this_test")
