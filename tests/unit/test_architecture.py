@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -124,3 +126,16 @@ def test_an_assumption_from_outside_that_overrides_nothing_says_nothing() -> Non
         assert bare.explained() == ("Whoever believes: rows are rows.",)
     finally:
         Assumption.kinds.pop("bare_for_this_test")
+
+
+def test_a_kind_loads_when_it_is_first_read() -> None:
+    code = (
+        "import sys\n"
+        "from attrpriv.problem.assumption import OURS, Assumption\n"
+        "assert not Assumption.kinds, Assumption.kinds\n"
+        "Assumption.of_kind({'kind': 'gaussian', 'sd': {'x': 1}, 'correlation': {}, 'tolerance': 0})\n"
+        "assert [*Assumption.kinds] == ['gaussian'], Assumption.kinds\n"
+        "assert all(Assumption.class_of(kind).model_fields['kind'].default == kind for kind in Assumption.known())\n"
+        "assert {*Assumption.kinds} == {*OURS} == {*Assumption.known()}\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

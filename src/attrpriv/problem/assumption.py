@@ -1,13 +1,15 @@
 """What an adversary may already believe: the base of every assumption.
 
 An assumption is a class Theta of distributions. Each kind registers itself by name, so that a problem read from JSON finds
-its class again without this package knowing the kinds.
+its class again; ours load when one is first read (`OURS` says where they are), so that a plan loads the kind that it uses.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from attrpriv.frozen import FrozenModel
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from attrpriv.problem.belief import Belief
     from attrpriv.problem.secret import Secret
     from attrpriv.queries.evaluate import Category
+
+_ROOM = "attrpriv.assumptions"
+OURS: Mapping[str, str] = MappingProxyType(
+    {kind: f"{_ROOM}.{kind}" for kind in ("chain", "counts", "gaussian", "groups", "hierarchy", "parameter_network")}
+)
+"""The kinds of this package, each with its module."""
 
 
 @dataclass(frozen=True)
@@ -69,9 +77,21 @@ class Assumption(FrozenModel):
         if isinstance(value, Assumption):
             return value
         kind = value.get("kind") if isinstance(value, dict) else None
+        if kind not in cls.known():
+            raise ValueError(f"kind must be one of {', '.join(cls.known())}. Got {kind!r}.")
+        return cls.class_of(kind).model_validate(value)
+
+    @classmethod
+    def known(cls) -> tuple[str, ...]:
+        """All kinds by name, loaded or not."""
+        return tuple(sorted({*OURS, *cls.kinds}))
+
+    @classmethod
+    def class_of(cls, kind: str) -> type[Assumption]:
+        """The class of a known kind."""
         if kind not in cls.kinds:
-            raise ValueError(f"kind must be one of {', '.join(sorted(cls.kinds))}. Got {kind!r}.")
-        return cls.kinds[kind].model_validate(value)
+            import_module(OURS[kind])
+        return cls.kinds[kind]
 
     # What follows is asked of every assumption. One of your own overrides what it can say; as it stands here, it says nothing.
 
