@@ -118,9 +118,10 @@ def test_an_assumption_from_outside_that_overrides_nothing_says_nothing() -> Non
 
     try:
         bare = Bare()
-        assert bare.named_categories() is bare.public_records() is bare.fit_record() is bare.slope_tolerance() is None
+        silent = (bare.named_categories, bare.public_records, bare.fit_record, bare.slope_tolerance)
+        assert [said() for said in silent] == [None] * 4
         assert not bare.normal_rows
-        assert (*bare.listed_values(), *bare.events(), *bare.centres(), *bare.expected_rows(("x",), 10)) == ()
+        assert (*bare.listed_values(), *bare.named_events(), *bare.public_centres(), *bare.expected_rows(("x",), 10)) == ()
         assert bare.nearly() == (0.0, 0.0)
         assert bare.surer(0.5) is None
         assert bare.explained() == ("Whoever believes: rows are rows.",)

@@ -319,7 +319,7 @@ class Counts(Assumption):
         laws = {column: next(iter(by_category.values())) for column, by_category in self.given.items()}
         return {column: law.values for column, law in laws.items() if isinstance(law, ValueLaw)}
 
-    def events(self) -> tuple[str, ...]:
+    def named_events(self) -> tuple[str, ...]:
         return tuple(name for name, laws in self.given.items() if not isinstance(next(iter(laws.values())), ValueLaw))
 
     def fit_record(self) -> FittedRecord | None:

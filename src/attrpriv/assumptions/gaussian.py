@@ -310,7 +310,7 @@ class Gaussian(Assumption):
         tolerance = self.tolerance.model_copy(update={"slope": self.tolerance.slope * share})
         return self.model_copy(update={"tolerance": tolerance})
 
-    def centres(self) -> dict[str, tuple[float, float]]:
+    def public_centres(self) -> dict[str, tuple[float, float]]:
         return {column: (self.mean[column], sd) for column, sd in (self.sd or {}).items() if column in self.mean}
 
     def explained(self) -> tuple[str, ...]:

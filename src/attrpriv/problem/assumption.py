@@ -107,7 +107,7 @@ class Assumption(FrozenModel):
         """Of other columns: all values that they can have. Queries that compare with another one are refused."""
         return {}
 
-    def events(self) -> tuple[str, ...]:
+    def named_events(self) -> tuple[str, ...]:
         """The conditions that it names; the values that they compare with must be listed ones, too."""
         return ()
 
@@ -115,7 +115,7 @@ class Assumption(FrozenModel):
         """What it was fitted on, so that a release can tell that this is another table; None: it is stated."""
         return None
 
-    def centres(self) -> Mapping[str, tuple[float, float]]:
+    def public_centres(self) -> Mapping[str, tuple[float, float]]:
         """Mean and standard deviation of columns, both public: floats near them are added without rounding."""
         return {}
 

@@ -71,7 +71,7 @@ def _conditions(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str,
             yield from (("protect", cell) for cell in _cells(secret.composition, tuple(secret.between), policy))
     yield from (("sizes", parse_condition(text)) for text in policy.sizes)
     for member in policy.assume:
-        yield from (("assume", parse_condition(text)) for text in member.events())
+        yield from (("assume", parse_condition(text)) for text in member.named_events())
     yield from (("query", parse_condition(query.where)) for query in queries if query.where is not None)
 
 

@@ -99,7 +99,7 @@ def public_grids(policy: Policy) -> dict[str, Grid]:
     """Of each column whose mean and standard deviation an assumption states, the grid on which floats are added."""
     found: dict[str, Grid] = {}
     for assumed in policy.assume:
-        for column, (centre, spread) in assumed.centres().items():
+        for column, (centre, spread) in assumed.public_centres().items():
             grid = Grid.around(centre, spread)
             if grid is not None:
                 found.setdefault(column, grid)
