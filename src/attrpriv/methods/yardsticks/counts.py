@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.probabilities import filled
 from attrpriv.cases.chain_layout import chain_of, chain_tally
-from attrpriv.cases.expected_count import ExpectedCount, expected_count
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.constant_plan import constant_plan
-from attrpriv.methods.base.expected_count import ExpectedCount, expected_count, filled
+from attrpriv.methods.base.expected_count import ExpectedCount, expected_count
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm

@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from attrpriv.errors import CertificateError
-from attrpriv.methods.gaussian.proof import (
+from attrpriv.methods.base.gaussian_proof import (
     CasesCheck,
     GaussianCheck,
     GaussianEvidence,

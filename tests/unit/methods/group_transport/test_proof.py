@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.errors import UsageError
+from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence, between_of
-from attrpriv.methods.groups.proof import GroupCheck
 from attrpriv.numerics.calibration.groups_vector import equalise
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase

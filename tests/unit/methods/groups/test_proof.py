@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.methods.groups.proof import GroupCheck, GroupEvidence, GroupVectorEvidence, belong_together, common_bits
+from attrpriv.methods.base.checks import GroupCheck
+from attrpriv.methods.base.equalising import belong_together, common_bits
+from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
 from attrpriv.numerics.calibration.groups_vector import Part, equalise
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.laws.groups_vector import VectorCase

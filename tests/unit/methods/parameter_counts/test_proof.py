@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from attrpriv.methods.base.checks import ParameterCheck
 from attrpriv.methods.parameter_counts.proof import (
-    ParameterCheck,
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
