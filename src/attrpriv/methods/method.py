@@ -53,7 +53,9 @@ class Method:
     follows: tuple[str, ...] = ()
     """The kinds of evidence that it may follow, and that leave room for more of it; none: it stands alone."""
     reads_secret: bool = False
+    """Whether the sensitive column of the table at hand is read to make the answer."""
     needs_delta: bool = False
+    """Whether it is refused where delta is 0."""
     covers: frozenset[str] = frozenset()
     """Statistics beyond averages, sums and counts of single columns: combinations, subsets, non_linear, any."""
     hides_entries: bool = False

@@ -26,6 +26,7 @@ METHODS: tuple[Method, ...] = (
         (Form((), ".view.answers:plan"),),
         page="view.md",
         proofs={"view": ".view.proof"},
+        reads_secret=True,
         covers=frozenset({"any"}),
     ),
     Method(
