@@ -5,6 +5,6 @@
 | `problems` | the suite |
 | `worlds` | draws of tables, as the statistics that a plan reads |
 | `simulation` | the errors of a plan's answers on such tables |
-| `measuring` | every mechanism of the registry on one problem, predicted and simulated |
+| `measuring` | every mechanism of the table on one problem, predicted and simulated |
 | `reporting` | the table in Markdown, JSON and the figure |
 """

@@ -1,4 +1,4 @@
-"""Every mechanism of the registry on one problem: its error as planned, and as simulated."""
+"""Every mechanism of the table on one problem: its error as planned, and as simulated."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def measure(entry: Entry, draws: int, seconds: float) -> Measured:
 
 
 def paper_plan(entry: Entry, refused: dict[str, str]) -> dict[str, Plan]:
-    """The paper's calibration where it is a mechanism of its own; elsewhere it is one of the registry."""
+    """The paper's calibration where it is a mechanism of its own; elsewhere it is one of the table."""
     if entry.paper != "classical":
         return {}
     try:

@@ -1,6 +1,6 @@
 """The suite: problems of every kind of assumption, each with the tables that its assumption describes.
 
-A problem knows nothing of mechanisms: those are taken from the registry, so that a new one is measured without a change here.
+A problem knows nothing of mechanisms: those are taken from `METHODS`, so that a new one is measured without a change here.
 `paper` names the mechanism of Zhang, Ohrimenko and Cummings for this kind of problem (docs/guide/accuracy.md).
 """
 

@@ -1,6 +1,6 @@
 """A plan is bound to its proof: every field of every kind of plan is changed, one at a time, and `verify` refuses each.
 
-What may vary is listed in `plan_check.FREE`, each with its reason; a new field is bound until somebody lists it there.
+What may vary is listed in `binding.FREE`, each with its reason; a new field is bound until somebody lists it there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What every mechanism must do, whatever it is: one suite over the registry.
+"""What every mechanism must do, whatever it is: one suite over the table of methods.
 
 Each mechanism meets every problem below. It may refuse, with a reason of one line; it must not crash, and for at least one of
-them it must have a plan. A mechanism that is added to the registry and to no problem here fails `test_has_a_problem`.
+them it must have a plan. A mechanism that is added to the table and to no problem here fails `test_has_a_problem`.
 """
 
 from __future__ import annotations

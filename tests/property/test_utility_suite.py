@@ -85,7 +85,7 @@ def test_the_suite_is_as_wide_as_it_should_be() -> None:
 
 @pytest.mark.slow
 def test_every_mechanism_has_a_problem() -> None:
-    """Mechanisms come from the registry: one that is new and solves nothing here needs a problem here."""
+    """Mechanisms come from the table of methods: one that is new and solves nothing here needs a problem here."""
     assert {name for one in SUITE for name in planned(one)[1]} == set(MECHANISMS)
 
 

@@ -1,6 +1,6 @@
 """Networks as assumptions use them: over the columns of a record (`Counts`), or over parameters (`ParameterNetwork`).
 
-The model and the bounds are in `framework`, because divergences are computed from them too.
+The model and the bounds are in `numerics.networks`, because divergences are computed from them too.
 """
 
 from attrpriv.numerics.networks.bounds import bounds, bounds_given

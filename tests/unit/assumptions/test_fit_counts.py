@@ -249,7 +249,7 @@ def test_a_certificate_that_forgets_the_risk_does_not_hold() -> None:
 
 
 def test_every_mechanism_for_counts_is_charged() -> None:
-    """Whatever plans with the probabilities: the registry charges, not the mechanism."""
+    """Whatever plans with the probabilities: the choice charges, not the mechanism."""
     for text in (STAY, "SELECT ward, count(*) FROM data GROUP BY ward"):
         asked = problem(text=text, n=60)
         for made in registry.rank(asked, mechanism="optimal").plans:

@@ -8,7 +8,7 @@
 | nu | `Reference`, a public law on a window of outputs: that of one count, or any other one, given by its logarithms |
 | e1, eps | `CountTransport.first` and `.epsilon` |
 | mu_a | the true law of F given the count a = 0..n, clipped to the window of outputs |
-| R_a | `Row.targets`: mu_a projected, by `lattice_projection` for an event whose nu is the law of a count, else `nearest_law` |
+| R_a | `Row.targets`: mu_a projected, by `projection` for an event whose nu is the law of a count, else `nearest_law` |
 | cells | runs of values that together have a mass of at least 2^-64; `Row.sources` are their slices of N |
 | rho | 2^-40: a slice is its cell's true mass times N, up to a factor 1 +- rho |
 

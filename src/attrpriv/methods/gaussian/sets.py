@@ -3,7 +3,7 @@
 Given that the mean lies in a set, the released average is a mixture over the set, so two sets with equal means can still look
 different. For one average and one sensitive column whose mean is stated, `calibration.moving_variance` proves the noise for
 every distribution of the box, in both directions and for every ordered pair of sets. Where no mean is stated the law of the
-secret is not assumed, and only bounded sets can be hidden, point by point (`seen`).
+secret is not assumed, and only bounded sets can be hidden, point by point (`cases.shift`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     F' = F - Y + h(Y) + noise,      Y = sum over c of n_c m_c/n - centre
 
 The counts n_c of all categories are read in the same pass. One average: h clips Y to an interval; several: to a ball. Reach and
-noise are chosen together for the least expected error (`group_moves` says over which tables), with noise that makes the spread
+noise are chosen together for the least expected error (`correction` says over which tables), with noise that makes the spread
 of all tables equal, or without it and the unequal laws certified as they are. Where nothing is gained it is `gaussian`'s plan.
 
 No digit of a count needs a mask: the promise is about the law of the answer *given* the categories of all rows, and given these

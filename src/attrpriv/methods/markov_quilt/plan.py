@@ -5,13 +5,13 @@
 | count with a filter | n |
 | histogram | 2 n |
 | averages and sums | the width of the bounds of each column, shared by all of them |
-| variance, covariance, regression, quantile | the width of the range in which it is kept (`ranged`) |
+| variance, covariance, regression, quantile | the width of the range in which it is kept (`yardsticks.non_linear`) |
 
 Where the parameters of everything that is read have an influence of at most epsilon, the exact answer is private and no noise
 is added. Columns that are not in the network are allowed: nothing is assumed of them, and they always count as changed. The
 secret's `between` and `within` are not used: all its values are hidden from each other.
 
-After earlier releases the noise is the least with which everything released loses at most a target (`quilt_case`).
+After earlier releases the noise is the least with which everything released loses at most a target (`cases.quilt`).
 """
 
 from __future__ import annotations
