@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # known to type checkers; `typing` itself would take long
 if TYPE_CHECKING:
     from typing import Any
 
-    from attrpriv import queries
+    from attrpriv import extend, queries
     from attrpriv.assumptions.chain import Chain
     from attrpriv.assumptions.counts import Counts
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         RefusedError,
         UsageError,
     )
+    from attrpriv.extend import register
     from attrpriv.methods.base.certificate import Certificate, Guarantee
     from attrpriv.methods.base.plan import Plan
     from attrpriv.methods.choice.choose import plan, rank
@@ -79,11 +80,13 @@ _HOME = {
     "mean": "queries.query",
     "plan": "methods.choice.choose",
     "rank": "methods.choice.choose",
+    "register": "extend",
     "total": "queries.query",
 }
 _MODULES = {
     "calibration": "numerics.calibration",
     "divergences": "numerics.divergences",
+    "extend": "extend",
     "laws": "numerics.laws",
     "queries": "queries",
 }
@@ -121,11 +124,13 @@ __all__ = [
     "calibration",
     "count",
     "divergences",
+    "extend",
     "laws",
     "mean",
     "plan",
     "queries",
     "rank",
+    "register",
     "total",
 ]
 

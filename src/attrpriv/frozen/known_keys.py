@@ -19,7 +19,7 @@ def nearest_key(model: type[BaseModel], location: tuple[int | str, ...]) -> str 
     for part in outer:
         if isinstance(part, str) and not _is_tag(part):
             models = [inner for one in models for inner in _inner(one, part)] or models
-        elif isinstance(part, str):
+        elif isinstance(part, str) and part != "<>":
             models = [one for one in models if _kind(one) in (None, part[1:-1])]
     keys = dict.fromkeys(name for one in models for name in _keys(one))
     return next(iter(get_close_matches(str(key), list(keys), n=1, cutoff=0.6)), None)
@@ -49,5 +49,6 @@ def _inner(model: type[BaseModel], key: str) -> list[type[BaseModel]]:
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
+        yield from vars(annotation).get("kinds", {}).values()  # of a base that classes register with, all of them
     for part in get_args(annotation):
         yield from _models(part)

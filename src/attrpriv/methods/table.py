@@ -16,9 +16,8 @@ from importlib import import_module
 
 from attrpriv.errors import UsageError
 from attrpriv.methods.method import ROOM, Form, Method
+from attrpriv.problem.installed import installed
 from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, SHIFT, UNEQUAL
-
-ENTRY_POINTS = "attrpriv.methods"
 
 METHODS: tuple[Method, ...] = (
     Method(
@@ -195,13 +194,13 @@ def methods() -> Mapping[str, Method]:
 
 def register(method: Method) -> Method:
     """Add a method from outside; returns it."""
-    ours = {one.name: one for one in METHODS}
-    taken = {kind for one in (*METHODS, *_REGISTERED.values()) if one.name != method.name for kind in one.proofs}
-    if method.name in ours or _REGISTERED.get(method.name, method) != method:
+    if method.name in MECHANISMS or _REGISTERED.get(method.name, method) != method:
         raise UsageError(f"method: must have a name of its own. Got {method.name}, which is another one's.")
+    others = [one for one in (*METHODS, *_REGISTERED.values()) if one.name != method.name]
     for kind in method.proofs:
-        if kind in taken:
-            raise UsageError(f"method {method.name}: must make evidence of its own kinds. Got {kind}, which is another one's.")
+        owner = next((one.name for one in others if kind in one.proofs), None)
+        if owner is not None:
+            raise UsageError(f"method {method.name}: must make evidence of its own kinds. Got {kind}, which is {owner}'s.")
     _REGISTERED[method.name] = method
     return method
 
@@ -221,12 +220,7 @@ def _homes() -> Iterator[Mapping[str, str]]:
 
 @cache
 def _from_entry_points() -> None:
-    """What installed packages bring along: a `Method`, an assumption's class (loading it is enough), or a function."""
-    from importlib.metadata import entry_points
-
-    for point in entry_points(group=ENTRY_POINTS):
-        found = point.load()
+    """The methods of installed packages; what else they bring is there once it is loaded."""
+    for found in installed():
         if isinstance(found, Method):
             register(found)
-        elif not isinstance(found, type) and callable(found):
-            found()

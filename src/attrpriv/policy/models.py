@@ -11,10 +11,20 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BeforeValidator, Discriminator, Field, PrivateAttr, Tag, field_validator
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    SerializeAsAny,
+    Tag,
+    ValidationError,
+    field_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import InitErrorDetails
 
 from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
@@ -29,6 +39,7 @@ from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.policy.undecided import require_decided
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.installed import installed
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
 from attrpriv.problem.public_groups import Categories, PublicGroups, public_groups
@@ -62,8 +73,11 @@ def _with_files(value: object, folder: Path) -> object:
 def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
-    if isinstance(member, Mapping) and member.get("kind", "gaussian") not in list(Assumption.kinds):  # it may be a list itself
-        raise PolicyError(f"assume: kind must be one of {', '.join(sorted(Assumption.kinds))}. Got {shown(member['kind'])}.")
+    if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
+        known = ", ".join(sorted(Assumption.kinds))
+        raise PolicyError(
+            f"assume: kind must be one of {known}. Got {shown(member['kind'])}. Another kind needs the package that brings it."
+        )
     if isinstance(member, Mapping):  # a network's BIF file
         return {**member, **{key: str(folder / member[key]) for key in ("network", "file") if isinstance(member.get(key), str)}}
     return member
@@ -83,18 +97,31 @@ def read_assumption(path: Path) -> dict[str, object]:
 
 
 def _kind(value: object) -> str:
-    """A tag in angle brackets, which error paths leave out; a bad kind was refused before."""
+    """A tag in angle brackets, which error paths leave out; a bad kind was refused before, and `<>` is one from outside."""
     kind = value.get("kind", "gaussian") if isinstance(value, Mapping) else getattr(value, "kind", "gaussian")
-    return f"<{kind}>"
+    return f"<{kind}>" if kind in _OURS else "<>"
 
 
+def _from_outside(value: object) -> Assumption:
+    """An assumption of another package, read by its own class; where that refuses it, the error path has its tag."""
+    try:
+        return Assumption.of_kind(value)
+    except ValidationError as error:
+        found, tag = error.errors(include_url=False), f"<{value['kind']}>" if isinstance(value, Mapping) else "<>"
+    told = [{**detail, "loc": (tag, *detail["loc"])} for detail in found]
+    raise ValidationError.from_exception_data("assume", cast("list[InitErrorDetails]", told))
+
+
+_OURS = frozenset({"gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network"})
+Outside = Annotated[SkipJsonSchema[SerializeAsAny[Assumption]], BeforeValidator(_from_outside)]
 Assumed = Annotated[
     Annotated[Gaussian, Tag("<gaussian>")]
     | Annotated[Groups, Tag("<groups>")]
     | Annotated[Counts, Tag("<counts>")]
     | Annotated[Chain, Tag("<chain>")]
     | Annotated[Hierarchy, Tag("<hierarchy>")]
-    | Annotated[ParameterNetwork, Tag("<parameter_network>")],
+    | Annotated[ParameterNetwork, Tag("<parameter_network>")]
+    | Annotated[Outside, Tag("<>")],
     Discriminator(_kind),
 ]
 
@@ -295,6 +322,19 @@ class Policy(FrozenModel):
     def schema_document(cls) -> dict[str, Any]:
         """The JSON Schema of a policy file, for editors."""
         schema = cls.model_json_schema(mode="validation")
+        _add_from_outside(schema)
         for part in schema.get("$defs", {}).values():  # a class's first paragraph; the rest is for programmers
             part["description"] = part.get("description", "").partition("\n\n")[0]
         return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "attrpriv policy"}
+
+
+def _add_from_outside(schema: dict[str, Any]) -> None:
+    """Assumptions of other packages stand beside ours wherever one of these may stand."""
+    installed()
+    one, _, several = schema["properties"]["assume"]["anyOf"]
+    for kind in sorted(Assumption.kinds.keys() - _OURS):
+        own = Assumption.kinds[kind].model_json_schema(mode="validation", ref_template=f"#/$defs/{kind}.{{model}}")
+        parts = {kind: own, **{f"{kind}.{name}": part for name, part in own.pop("$defs", {}).items()}}
+        schema["$defs"] |= parts
+        for place in (one["oneOf"], several["items"]["anyOf"][0]["oneOf"]):
+            place.append({"$ref": f"#/$defs/{kind}"})

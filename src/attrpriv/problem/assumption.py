@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
 from attrpriv.frozen import FrozenModel
+from attrpriv.problem.installed import installed, require_free
 from attrpriv.problem.shapes import MIXED
 
 if TYPE_CHECKING:
@@ -69,7 +70,21 @@ class Assumption(FrozenModel):
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
         super().__pydantic_init_subclass__(**options)
-        Assumption.kinds[str(cls.model_fields["kind"].default)] = cls
+        kind = cls.model_fields["kind"].default
+        if isinstance(kind, str):
+            if OURS.get(kind, cls.__module__) != cls.__module__:
+                import_module(OURS[kind])  # another class asks for a kind of ours
+            require_free("assumption", kind, cls, Assumption.kinds.get(kind))
+            Assumption.kinds[kind] = cls
+
+    @classmethod
+    def knows(cls, kind: object) -> TypeGuard[str]:
+        """Whether there is such a kind; installed packages are asked where it is not ours."""
+        if not isinstance(kind, str):  # a file may say anything
+            return False
+        if kind not in cls.known():
+            installed()
+        return kind in cls.known()
 
     @classmethod
     def of_kind(cls, value: object) -> Assumption:
@@ -77,7 +92,7 @@ class Assumption(FrozenModel):
         if isinstance(value, Assumption):
             return value
         kind = value.get("kind") if isinstance(value, dict) else None
-        if kind not in cls.known():
+        if not cls.knows(kind):
             raise ValueError(f"kind must be one of {', '.join(cls.known())}. Got {kind!r}.")
         return cls.class_of(kind).model_validate(value)
 

@@ -32,6 +32,7 @@ from attrpriv.methods.base.column_plan import ColumnPlan, noisy
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.table import home_of_evidence
 from attrpriv.noise import correlated_noise
+from attrpriv.problem.installed import require_free
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,6 +103,7 @@ class Evidence(FrozenModel):
         super().__pydantic_init_subclass__(**options)
         kind = cls.model_fields["kind"].default
         if isinstance(kind, str):
+            require_free("evidence", kind, cls, Evidence.kinds.get(kind))
             Evidence.kinds[kind] = cls
 
     @classmethod
@@ -112,7 +114,7 @@ class Evidence(FrozenModel):
             return value
         home_of_evidence(str(kind))
         if kind not in Evidence.kinds:
-            raise ValueError(f"kind: must be a kind of evidence that a method knows. Got {kind!r}.")
+            raise ValueError(f"of kind {kind}: no installed method knows it. Install the package that brought it.")
         return Evidence.kinds[kind].model_validate(value)
 
     @classmethod
