@@ -7,7 +7,8 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,11 @@ from typer.testing import CliRunner
 import attrpriv as package
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cli.app import app
+from attrpriv.methods import table
+from attrpriv.methods.base.evidence import Evidence
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict
+from attrpriv.problem.assumption import Assumption
 
 ROWS = 400
 NOON = datetime(2024, 5, 6, 12, 0, 0, tzinfo=UTC)
@@ -97,6 +101,22 @@ def gaussians_of(policy: Policy) -> tuple[Gaussian, ...]:
     found = tuple(member for member in policy.assume if isinstance(member, Gaussian))
     assert len(found) == len(policy.assume)
     return found
+
+
+@contextmanager
+def own_methods() -> Iterator[None]:
+    """What is registered inside is forgotten afterwards: methods, and kinds of evidence and assumptions from outside."""
+    kept: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (known, dict(known)) for known in (table._REGISTERED, Evidence.kinds, Assumption.kinds)
+    ]
+    yield
+    for known, before in kept:
+        for name in [name for name, one in known.items() if name not in before and not _ours(one)]:
+            del known[name]
+
+
+def _ours(one: Any) -> bool:
+    return str(getattr(one, "__module__", "")).startswith("attrpriv.") and isinstance(one, type)
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -18,7 +18,6 @@ same function decides again, from the record alone, in `attrpriv ledger --rechec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -107,11 +106,13 @@ class Known:
 
 
 def certificate_of(entry: Entry) -> Certificate:
-    with suppress(PolicyError):
+    try:
         return Certificate.from_json(entry.plan[0]["certificate"])
+    except PolicyError as error:
+        reason = str(error)
     raise RefusedError(
-        f"entry {entry.number} rests on a proof that this version does not know. attrpriv ledger shows what it holds; nothing "
-        "more can be released on top of it."
+        f"entry {entry.number} rests on a proof that this version does not know. {reason} attrpriv ledger shows what it holds; "
+        "nothing more can be released on top of it."
     )
 
 

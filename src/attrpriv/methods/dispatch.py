@@ -69,10 +69,9 @@ def _for_others(method: Method, problem: Problem) -> Refusal:
     """A method that takes no case of this shape."""
     averages = [form for form in method.forms if form.statistics in _AVERAGES]
     if averages and problem.theta and problem.tallied:
+        under = f"under a {next(iter(method.asks), 'gaussian')} assumption"
         return Refusal(
-            Cause.STATISTIC,
-            "is for averages of numeric columns, under a gaussian assumption.",
-            needs="an average of a column, under a gaussian assumption",
+            Cause.STATISTIC, f"is for averages of numeric columns, {under}.", needs=f"an average of a column, {under}"
         )
     if problem.tallied and LATTICE in method.shapes():
         return other_assumption("counts")

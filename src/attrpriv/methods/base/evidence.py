@@ -114,7 +114,8 @@ class Evidence(FrozenModel):
             return value
         home_of_evidence(str(kind))
         if kind not in Evidence.kinds:
-            raise ValueError(f"of kind {kind}: no installed method knows it. Install the package that brought it.")
+            known = f"of kind {kind}: no installed method knows it"
+            raise ValueError(f"{known}. Install the package, or the version of attrpriv, that brought it.")
         return Evidence.kinds[kind].model_validate(value)
 
     @classmethod
