@@ -38,6 +38,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.session import view_estimates
 from attrpriv.session.table_reads import OTHER_SIZE
+from tests.end_to_end.material import own_methods
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHOOL = Path("examples/students")
@@ -51,6 +52,7 @@ FOLLOWED = {
     "docs/guide/two-secrets.md": SCHOOL,
     "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
+    "examples/own_method/README.md": Path("examples/own_method"),
     "examples/students/README.md": SCHOOL,
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -110,12 +112,15 @@ def load(path: Path) -> ModuleType:
 
 
 @pytest.mark.parametrize("page", [page for page in pages("python") if name_of(page) not in FOLLOWED], ids=name_of)
-def test_python_examples(page: Path, go: Callable[[Path], None]) -> None:
+def test_python_examples(page: Path, go: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch) -> None:
     go(SCHOOL)
-    names: dict[str, Any] = {}
-    for block in blocks(page.read_text(encoding="utf-8")):
-        if block.language == "python":
-            run_doctest(page, block, names)
+    module = ModuleType("page")  # what a page defines is found under its module's name, as in a file or a notebook
+    monkeypatch.setitem(sys.modules, "page", module)
+    names = vars(module)
+    with own_methods():
+        for block in blocks(page.read_text(encoding="utf-8")):
+            if block.language == "python":
+                run_doctest(page, block, names)
 
 
 @pytest.mark.parametrize("page", FOLLOWED)
