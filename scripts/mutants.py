@@ -239,7 +239,7 @@ def named() -> list[Mutant]:
 
 
 def _expressions(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef) or _slack(node):
+    if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef) or _slack(node) or _named_rounding(node):
         return
     rounded = isinstance(node, ast.BinOp) and (_slack(node.left) or _slack(node.right))
     if isinstance(node, ast.expr) and not rounded:
@@ -249,6 +249,13 @@ def _expressions(node: ast.AST) -> Iterator[ast.expr]:
         for one in inner if name not in ("annotation", "returns", "slice") else ():
             if isinstance(one, ast.AST):
                 yield from _expressions(one)
+
+
+def _named_rounding(node: ast.AST) -> bool:
+    """Whether what is computed here is called a bound on rounding."""
+    if isinstance(node, ast.keyword):
+        return (node.arg or "").upper() in ROUNDED
+    return isinstance(node, ast.Assign) and all(isinstance(one, ast.Name) and _tiny(one) for one in node.targets)
 
 
 def _slack(node: ast.AST) -> bool:

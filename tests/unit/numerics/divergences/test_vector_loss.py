@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
-from attrpriv.numerics.divergences.vector_loss import loss_law, vector_hockey_upper
+from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
+from attrpriv.numerics.divergences.vector_loss import LossLaw, loss_law, vector_hockey_upper
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 Array = NDArray[np.float64]
@@ -118,3 +119,16 @@ def test_what_is_not_a_number_is_an_error() -> None:
         vector_hockey_upper(np.array([math.nan]), np.eye(1), np.eye(1), 1.0)
     with pytest.raises(UsageError, match="epsilon"):
         vector_hockey_upper(np.array([1.0]), np.eye(1), np.eye(1), math.nan)
+
+
+def test_a_law_of_losses_by_its_formula() -> None:
+    """Masses at losses k/4, what is told apart, and what covariances are off: each with its own coefficient."""
+    masses = np.array([0.2, 0.3, 0.5])
+    for epsilon in (0.0, 0.3, 1.0):
+        kept = sum(m * max(0.0, 1 - math.exp(epsilon - k / 4)) for k, m in zip((2, 3, 4), masses, strict=True))
+        for lost, off in ((0.0, 0.0), (0.01, 0.0), (0.0, 0.02), (0.01, 0.02)):
+            wanted = kept + lost + off / 2 * (1 + math.exp(epsilon))
+            found = LossLaw(2, masses, 0.25, 1, lost, off).upper(epsilon)
+            assert found == pytest.approx(wanted, rel=1e-8, abs=1e-9)
+            assert found >= wanted
+    assert LossLaw(2, masses, 0.25, 1, 1.0, 0.0).upper(0.0) == 1.0

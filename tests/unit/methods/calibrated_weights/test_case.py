@@ -1,0 +1,58 @@
+"""A lower bound on a covariance over a box: no member is below it, and it is the bound that the box gives."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.methods.calibrated_weights.case import lower_covariance, read_on
+from attrpriv.problem.refusal import Refusal
+
+SD = {"a": 2.0, "b": 5.0}
+
+
+def gaussian(rho: float = 0.4, tolerance: Any = None, **changes: Any) -> Gaussian:
+    told: dict[str, Any] = {"mean": {"a": 1.0, "b": -3.0}, "sd": SD, "correlation": {"a~b": rho}, "tolerance": tolerance or 0}
+    return Gaussian(**(told | changes))
+
+
+@pytest.mark.parametrize("rho", [-0.5, 0.0, 0.4])
+@pytest.mark.parametrize(("sd", "correlation"), [(0.0, 0.0), (0.1, 0.0), (0.0, 0.2), (0.05, 0.1)])
+def test_no_member_is_below(rho: float, sd: float, correlation: float) -> None:
+    told = gaussian(rho, {"sd": sd, "correlation": correlation})
+    low = np.array(lower_covariance(told, ("a", "b")))
+    for one, other, r in itertools.product(
+        (1 - sd, 1.0, 1 + sd), (1 - sd, 1 + sd), (rho - correlation, rho, rho + correlation)
+    ):
+        s, t = 2.0 * one, 5.0 * other
+        member = np.array([[s * s, r * s * t], [r * s * t, t * t]])
+        assert np.linalg.eigvalsh(member - low)[0] >= -1e-9
+    # Of each entry the interval in units of the stated sds, and half of the widths of a row taken off its diagonal.
+    ends = [r * s for r in (rho - correlation, rho + correlation) for s in ((1 - sd) ** 2, (1 + sd) ** 2)]
+    middle, radius = (min(ends) + max(ends)) / 2, (max(ends) - min(ends)) / 2
+    own = (1 - sd) ** 2 - radius
+    wanted = np.array([[own * 4.0, middle * 10.0], [middle * 10.0, own * 25.0]])
+    assert low == pytest.approx(wanted, rel=1e-9, abs=1e-9)
+
+
+def test_one_column_is_its_least_variance() -> None:
+    assert lower_covariance(gaussian(tolerance={"sd": 0.1, "correlation": 0}), ("b",))[0][0] == pytest.approx(
+        25.0 * 0.81, rel=1e-9
+    )
+
+
+def test_a_covariance_that_may_be_singular_is_refused() -> None:
+    with pytest.raises(Refusal, match="singular"):
+        lower_covariance(gaussian(0.9, {"correlation": 0.1}), ("a", "b"))
+
+
+def test_columns_are_read_on_a_grid_around_their_mean() -> None:
+    found = read_on(gaussian(), "b", 0.5)
+    assert found.step < 5.0 / 2**10
+    assert (found.centre / found.step).is_integer()
+    assert abs(found.centre + 3.0) <= found.step / 2
+    assert found.fill == 0.5
