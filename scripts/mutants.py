@@ -90,7 +90,8 @@ SEARCHES = (
     "methods/transport/choose.py",
     "methods/transport/ways.py",
 )
-WORDS = ("describe", "__str__", "__repr__")
+# Functions that make words, or bounds on rounding.
+WORDS = ("describe", "__str__", "__repr__", "slack", "_slack", "up", "_up", "upward", "downward")
 SUITES = (*(f"tests/unit/{part}" for part in TESTED), "tests/unit/accounting", "tests/property", "tests/conformance")
 MOST_OF_ONE, MOST_SECONDS, SECONDS = 3, 30.0, 180.0
 SMALL = 1e-5
@@ -272,9 +273,11 @@ def _tiny(node: ast.AST) -> bool:
         return _tiny(node.left) or _tiny(node.right)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
         return _tiny(node.left)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):  # 2.0**-53
+        return isinstance(node.left, ast.Constant) and isinstance(node.right, ast.UnaryOp | ast.BinOp)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, float) and 0 < abs(node.value) < SMALL
-    return isinstance(node, ast.Name) and node.id.lstrip("_").upper() in ROUNDED
+    return isinstance(node, ast.Name) and (node.id.lstrip("_").upper() in ROUNDED or node.id == "_SHARE")
 
 
 def _with(text: str, node: ast.expr, after: str) -> str:

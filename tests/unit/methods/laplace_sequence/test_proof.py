@@ -182,6 +182,12 @@ def test_a_joint_law_of_something_else_is_worth_nothing(changes: dict[str, Any])
     assert joint(**changes).loss(draws, 0.0) == math.inf
 
 
+def test_what_counts_is_how_far_values_are_apart() -> None:
+    draws = (draw("j", rate=2.0), draw(rate=1.0))
+    moved = joint(added=((5, 5, 6, 6), (-3, -2, -3, -2)))
+    assert moved.loss(draws, 0.0) == pytest.approx(joint().loss(draws, 0.0), rel=1e-12)
+
+
 def test_cells_of_a_histogram_may_have_any_number() -> None:
     draws = (draw("j", rate=2.0), draw(rate=1.0, histogram=True, width=2))
     assert math.isfinite(joint(added=((0, 0, 1, 1), (0, 7, 0, 7))).loss(draws, 0.0))
