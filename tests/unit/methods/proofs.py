@@ -9,7 +9,7 @@ import mpmath
 
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.charges import CHARGES
 from attrpriv.methods.base.evidence import Counted
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
@@ -20,7 +20,7 @@ from tests.unit.methods.counts import problem, smokers
 from tests.unit.methods.laplace_sequence.test_plan import AGE, STAY, asked
 from tests.unit.methods.transport.test_sequence import released
 
-FREE: dict[str, Any] = dict.fromkeys(Charged.model_fields, 0.0)
+FREE: dict[str, Any] = dict.fromkeys(CHARGES, 0.0)
 """No charge at all."""
 
 
