@@ -140,3 +140,29 @@ def test_a_kind_loads_when_it_is_first_read() -> None:
         "assert {*Assumption.kinds} == {*OURS} == {*Assumption.known()}\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_kind_of_ours_is_ours_before_it_is_loaded() -> None:
+    code = (
+        "from attrpriv.errors import UsageError\n"
+        "from attrpriv.problem.assumption import Assumption\n"
+        "try:\n"
+        "    class Other(Assumption):\n"
+        "        kind: str = 'counts'\n"
+        "except UsageError as error:\n"
+        "    assert 'Counts' in str(error)\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_policy_loads_the_kinds_that_it_names() -> None:
+    code = (
+        "import attrpriv as ap\n"
+        "from attrpriv.problem.assumption import Assumption\n"
+        "stated = {'sd': {'x': 1, 'y': 1}, 'correlation': {'x~y': 0.5}, 'tolerance': 0}\n"
+        "ap.Policy(epsilon=1, delta=1e-6, protect=[ap.Secret('mean(x)', within=1)], assume=stated)\n"
+        "assert [*Assumption.kinds] == ['gaussian'], Assumption.kinds\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -11,34 +11,31 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import GenericAlias
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
+    GetJsonSchemaHandler,
     PrivateAttr,
     SerializeAsAny,
     Tag,
+    TypeAdapter,
     ValidationError,
     field_validator,
 )
-from pydantic.json_schema import SkipJsonSchema
-from pydantic_core import InitErrorDetails
+from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
+from pydantic_core import CoreSchema, InitErrorDetails
 
-from attrpriv.assumptions.chain import Chain
-from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import PolicyError, QueryError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.policy.percent import Percent, without_percent
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.policy.undecided import require_decided
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import OURS, Assumption
 from attrpriv.problem.installed import installed
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
@@ -96,34 +93,30 @@ def read_assumption(path: Path) -> dict[str, object]:
     return value
 
 
-def _kind(value: object) -> str:
-    """A tag in angle brackets, which error paths leave out; a bad kind was refused before, and `<>` is one from outside."""
-    kind = value.get("kind", "gaussian") if isinstance(value, Mapping) else getattr(value, "kind", "gaussian")
-    return f"<{kind}>" if kind in _OURS else "<>"
-
-
-def _from_outside(value: object) -> Assumption:
-    """An assumption of another package, read by its own class; where that refuses it, the error path has its tag."""
+def _of_kind(value: object) -> Assumption:
+    """An assumption, read by the class of its kind; where that refuses it, the error path has the kind as its tag."""
+    if isinstance(value, Assumption):
+        return value
+    kind = value.get("kind", "gaussian") if isinstance(value, Mapping) else "gaussian"  # a bad kind was refused before
     try:
-        return Assumption.of_kind(value)
+        return Assumption.class_of(kind).model_validate(value)
     except ValidationError as error:
-        found, tag = error.errors(include_url=False), f"<{value['kind']}>" if isinstance(value, Mapping) else "<>"
-    told = [{**detail, "loc": (tag, *detail["loc"])} for detail in found]
+        found = error.errors(include_url=False)
+    told = [{**detail, "loc": (f"<{kind}>", *detail["loc"])} for detail in found]  # messages leave out what is in brackets
     raise ValidationError.from_exception_data("assume", cast("list[InitErrorDetails]", told))
 
 
-_OURS = frozenset({"gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network"})
-Outside = Annotated[SkipJsonSchema[SerializeAsAny[Assumption]], BeforeValidator(_from_outside)]
-Assumed = Annotated[
-    Annotated[Gaussian, Tag("<gaussian>")]
-    | Annotated[Groups, Tag("<groups>")]
-    | Annotated[Counts, Tag("<counts>")]
-    | Annotated[Chain, Tag("<chain>")]
-    | Annotated[Hierarchy, Tag("<hierarchy>")]
-    | Annotated[ParameterNetwork, Tag("<parameter_network>")]
-    | Annotated[Outside, Tag("<>")],
-    Discriminator(_kind),
-]
+class _Ours:
+    """The JSON Schema of an assumption: one of our kinds, which are loaded for it."""
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        classes = [Assumption.class_of(kind) for kind in _IN_ORDER]
+        twice: Any = GenericAlias(tuple, (*classes, *classes))  # a class that is used once gets no name under $defs
+        return {"oneOf": handler(TypeAdapter(twice).core_schema)["prefixItems"][: len(classes)]}
+
+
+_IN_ORDER = ("gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network")
+Assumed = Annotated[SerializeAsAny[Assumption], BeforeValidator(_of_kind), _Ours()]
 
 
 def _word_none(value: object) -> object:
@@ -332,7 +325,7 @@ def _add_from_outside(schema: dict[str, Any]) -> None:
     """Assumptions of other packages stand beside ours wherever one of these may stand."""
     installed()
     one, _, several = schema["properties"]["assume"]["anyOf"]
-    for kind in sorted(Assumption.kinds.keys() - _OURS):
+    for kind in sorted(Assumption.kinds.keys() - OURS.keys()):
         own = Assumption.kinds[kind].model_json_schema(mode="validation", ref_template=f"#/$defs/{kind}.{{model}}")
         parts = {kind: own, **{f"{kind}.{name}": part for name, part in own.pop("$defs", {}).items()}}
         schema["$defs"] |= parts

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
-from attrpriv.numerics.divergences.hockey_stick import gaussian_delta, hockey_stick
 from attrpriv.numerics.divergences.vector_loss import LossLaw, loss_law, vector_hockey_upper
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 
