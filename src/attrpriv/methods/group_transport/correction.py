@@ -239,10 +239,10 @@ def taken_along(evidence: AnyGroupTransport, way: Expected, column: int, constan
 
 def along(evidence: AnyGroupTransport, problem: Problem, column: int, constant: float) -> float | None:
     """The most that the tables of one groups assumption give; None where there are several."""
-    groups = problem.theta[0]
-    if len(problem.theta) > 1 or not isinstance(groups, Groups):
+    stated = problem.assumed(Groups)
+    if len(stated) != 1:
         return None
-    ways = expected_tables(groups, members_of(groups, problem.secrets[0]), None)
+    ways = expected_tables(stated[0], members_of(stated[0], problem.secrets[0]), None)
     return max(taken_along(evidence, way, column, constant) for way in ways)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from attrpriv.cases.moments import is_exact
 from attrpriv.cases.subset import Rows
-from attrpriv.methods.transport.case import is_exact, statistics_of, told, told_over
+from attrpriv.methods.transport.case import statistics_of, told, told_over
 from attrpriv.methods.transport.plan import members
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal

@@ -9,10 +9,11 @@ from typing import Any
 import mpmath
 import pytest
 
-from attrpriv.methods.base.budget import MOST_LATTICE, MOST_STEPS, budget, sequence_budget
+from attrpriv.cases.budget import MOST_LATTICE, MOST_STEPS, budget, sequence_budget
 from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.choose import MECHANISMS, plan
+from attrpriv.methods.choice.choose import plan
+from attrpriv.methods.table import MECHANISMS
 from attrpriv.numerics.calibration.groups_vector import equalise
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret
