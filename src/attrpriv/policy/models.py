@@ -71,7 +71,7 @@ def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
     if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
-        known = ", ".join(sorted(Assumption.kinds))
+        known = ", ".join(Assumption.known())
         raise PolicyError(
             f"assume: kind must be one of {known}. Got {shown(member['kind'])}. Another kind needs the package that brings it."
         )
