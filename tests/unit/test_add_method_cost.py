@@ -75,7 +75,8 @@ def test_a_new_mechanism_is_one_folder_and_one_entry(tmp_path: Path) -> None:
     (copied / "methods" / "cautious" / "plan.py").write_text(FILE, encoding="utf-8")
     table = copied / "methods" / "table.py"
     before = table.read_text(encoding="utf-8")
-    table.write_text(before.replace("\n)\n\nMECHANISMS", f"\n{ENTRY})\n\nMECHANISMS"), encoding="utf-8")
+    end = before.index("\n)\n", before.index("\nMETHODS")) + 1
+    table.write_text(before[:end] + ENTRY + before[end:], encoding="utf-8")
     assert len(table.read_text(encoding="utf-8").splitlines()) == len(before.splitlines()) + 1
 
     policy = school(tmp_path, bounds={"weight": [50, 300]})
