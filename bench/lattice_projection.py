@@ -16,8 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from attrpriv.methods.count_transport.projection import projected_law
-from attrpriv.methods.count_transport.target import CountTransport, Reference, transport_bounds, transport_row
+from attrpriv.methods.count_transport.target import CountTransport, Reference, projected_law, transport_bounds, transport_row
 from attrpriv.numerics.calibration.coupling import nearest_law
 from attrpriv.numerics.laws.fixed_window import window_law
 from attrpriv.numerics.laws.records import RecordLaws

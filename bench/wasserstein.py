@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from attrpriv.numerics.divergences.wasserstein import wasserstein_inf
-from attrpriv.numerics.laws.tails import binomial_tails
+from attrpriv.numerics.laws.binomial import binomial_tails
 
 LIMIT = 5.0
 PROBABILITIES = (0.1, 0.3)

@@ -25,14 +25,12 @@ from attrpriv.cases.lattice import CountCase, counted
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, gaussian_error, laplace_error, off_by
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.evidence import Counted, CountEvidence, Evidence
 from attrpriv.methods.base.parts import AveragesPart, Part, TallyPart
-from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.base.plan import Plan, assemble
+from attrpriv.methods.base.tally import Tally, WholeSpread
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.proof import CountCheck
 from attrpriv.methods.method import Form, Method

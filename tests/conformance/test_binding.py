@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import AttrprivError, CertificateError
-from attrpriv.methods.base import binding as plan_check
-from attrpriv.methods.base.binding import FREE, binding_of
+from attrpriv.methods.base import certificate as plan_check
+from attrpriv.methods.base.certificate import FREE, binding_of
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.table import MECHANISMS

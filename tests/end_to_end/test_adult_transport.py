@@ -25,11 +25,10 @@ from attrpriv.methods.group_transport.correction import Expected, vector_moves
 from attrpriv.methods.group_transport.proof import GroupVectorTransportEvidence
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
 from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda
-from attrpriv.numerics.calibration.groups import population_range
-from attrpriv.numerics.calibration.groups_vector import equalise
-from attrpriv.numerics.divergences.coupled import Between
+from attrpriv.numerics.calibration.groups import equalise, population_range
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
-from attrpriv.numerics.laws.groups_vector import Law, VectorCase
+from attrpriv.numerics.divergences.groups import Between
+from attrpriv.numerics.laws.groups import Law, VectorCase
 
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]

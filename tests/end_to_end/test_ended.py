@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from attrpriv.engines.tidy import tidied
+from attrpriv.engines.progress import tidied
 from tests.end_to_end.material import attrpriv, environment
 from tests.end_to_end.test_view import people, place
 
@@ -74,7 +74,7 @@ def test_what_the_engine_spilled_goes_too(tmp_path: Path, number: signal.Signals
 def test_a_second_signal_does_not_stop_the_tidying_up(tmp_path: Path) -> None:
     code = f"""
 import os, signal, sys
-from attrpriv.engines.tidy import tidied
+from attrpriv.engines.progress import tidied
 with tidied():
     try:
         os.kill(os.getpid(), signal.SIGTERM)

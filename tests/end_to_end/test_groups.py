@@ -23,7 +23,7 @@ from attrpriv.cli.app import app
 from attrpriv.engines.tables import Source
 from attrpriv.errors import CertificateError, DataError, RefusedError
 from attrpriv.policy.strict_yaml import dump_strict
-from attrpriv.queries import overlap
+from attrpriv.queries import evaluate as overlap
 from attrpriv.session.record import recheck
 from attrpriv.session.table_reads import OTHER_SIZE
 

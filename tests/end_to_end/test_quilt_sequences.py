@@ -9,7 +9,7 @@ import pytest
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import CertificateError, RefusedError
-from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.methods.chain_quilt.plan import ChainEvidence
 from attrpriv.methods.markov_quilt.proof import QuiltEvidence
 from attrpriv.session.record import recheck
 from tests.end_to_end.material import Said

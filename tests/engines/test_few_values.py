@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from attrpriv.engines import few_values
 from attrpriv.engines import scan as module
+from attrpriv.engines import tally as few_values
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, Scan, scan
 from attrpriv.engines.tables import Source, open_table

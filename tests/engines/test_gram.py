@@ -15,7 +15,7 @@ import ibis
 import pyarrow as pa
 import pytest
 
-from attrpriv.engines import gram_batches
+from attrpriv.engines import gram as gram_batches
 from attrpriv.engines.gram import TOO_FAR, TOO_WIDE, Gram, GramRead, gram
 from attrpriv.engines.grid import whole
 from attrpriv.engines.scan import ENGINE_FAILED

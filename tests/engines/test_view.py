@@ -41,7 +41,7 @@ from attrpriv.engines.view import (
 )
 from attrpriv.engines.view_cells import bind
 from attrpriv.engines.view_file import NOT_WRITTEN, check_out, limit_memory, write_view
-from attrpriv.engines.view_ranks import Ranks
+from attrpriv.engines.view_in_order import Ranks
 from attrpriv.errors import AttrprivError, DataError, UsageError
 from attrpriv.queries.conditions import Written, parse_condition
 

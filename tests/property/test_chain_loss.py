@@ -21,9 +21,8 @@ from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.chain_quilt import plan as chain_quilt
-from attrpriv.methods.chain_quilt.proof import ChainEvidence
-from attrpriv.numerics.calibration.chain_approximation import approximate_chain_score
-from attrpriv.numerics.calibration.chain_quilt import chain_loss, chain_score
+from attrpriv.methods.chain_quilt.plan import ChainEvidence
+from attrpriv.numerics.calibration.chain_quilt import approximate_chain_score, chain_loss, chain_score
 from attrpriv.numerics.calibration.network_quilt import network_score
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.networks.network import Network, Node

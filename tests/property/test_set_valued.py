@@ -9,8 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from attrpriv.numerics.calibration.law_box import moving_variance
-from attrpriv.numerics.calibration.set_valued import set_valued_lam
+from attrpriv.numerics.calibration.set_valued import moving_variance, set_valued_lam
 from attrpriv.numerics.divergences.mixture import anchor_of, set_law
 from attrpriv.numerics.divergences.moving_sets import moving_upper
 from attrpriv.numerics.divergences.set_valued import mixture_hockey_stick, pointwise_hockey_stick

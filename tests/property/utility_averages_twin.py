@@ -22,8 +22,8 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.methods.base.evidence import LaplaceEvidence
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import LaplaceEvidence
 from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
 from attrpriv.problem.problem import Problem

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 from scipy.stats import binom
 
+from attrpriv.methods.base.evidence import LaplaceEvidence
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import LaplaceEvidence
 from attrpriv.methods.count_transport.target import transport_row
 from bench.utility_suite.problems import Entry
 from bench.utility_suite.worlds import AnyWorld, ChainWorld, CountWorld, NetworkWorld

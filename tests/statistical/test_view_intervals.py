@@ -26,7 +26,7 @@ from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.view_estimates import estimate as _estimate
+from attrpriv.session.view_rows import estimate as _estimate
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session import view_estimates
+from attrpriv.session import view_rows as view_estimates
 
 N, DRAWS, LEVEL, FALSE_ALARM = 1000, 1000, 0.95, 1e-6
 # Both cells at the high ends that the error counts on.

@@ -36,7 +36,7 @@ from attrpriv.engines import scan, tables, tally, view, view_values
 from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
-from attrpriv.session import view_estimates
+from attrpriv.session import view_rows as view_estimates
 from attrpriv.session.table_reads import OTHER_SIZE
 from tests.end_to_end.material import own_methods
 

@@ -27,7 +27,7 @@ from attrpriv.accounting import hash_chain as chain
 from attrpriv.accounting import storage
 from attrpriv.accounting.hash_chain import ChainError, Entry, Kind, canonical_json
 from attrpriv.accounting.history import History, Rows
-from attrpriv.accounting.rules import Accountant, one_release_or_one_view
+from attrpriv.accounting.standing import Accountant, one_release_or_one_view
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.problem.places import usable
 

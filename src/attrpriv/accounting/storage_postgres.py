@@ -27,8 +27,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from attrpriv.accounting import storage
-from attrpriv.accounting.schema import AlteredError, NoLedgerError, WrongVersionError, require_schema
-from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
+from attrpriv.accounting.storage import (
+    AlteredError,
+    NoLedgerError,
+    SqlRows,
+    WrongVersionError,
+    create,
+    require_schema,
+    unknown_version,
+)
 from attrpriv.errors import AttrprivError, UsageError
 
 if TYPE_CHECKING:

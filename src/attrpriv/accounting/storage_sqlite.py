@@ -30,8 +30,16 @@ from typing import Any, Literal, TypeVar
 
 from attrpriv.accounting import storage
 from attrpriv.accounting.hash_chain import ChainError, Row
-from attrpriv.accounting.schema import STATE_TABLE, AlteredError, NoLedgerError, WrongVersionError, require_file
-from attrpriv.accounting.sql_rows import SqlRows, create, unknown_version
+from attrpriv.accounting.storage import (
+    STATE_TABLE,
+    AlteredError,
+    NoLedgerError,
+    SqlRows,
+    WrongVersionError,
+    create,
+    require_file,
+    unknown_version,
+)
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 
 T = TypeVar("T")

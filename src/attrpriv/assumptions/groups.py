@@ -25,8 +25,7 @@ from attrpriv.assumptions.shape import summary
 from attrpriv.errors import Cause, QueryError, RefusedError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
 from attrpriv.problem.assumption import Assumption, ExpectedEntry, NamedCategories, PublicRecords

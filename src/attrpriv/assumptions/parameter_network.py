@@ -25,8 +25,7 @@ from pydantic import AliasChoices, BeforeValidator, Field, model_validator
 
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive
-from attrpriv.numerics.networks.bounds import bounds_given
-from attrpriv.numerics.networks.inference import joint_law
+from attrpriv.numerics.networks.inference import bounds_given, joint_law
 from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
 from attrpriv.problem.assumption import Assumption, PublicRecords

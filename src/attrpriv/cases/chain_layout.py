@@ -15,8 +15,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from attrpriv.assumptions.chain import Chain
-from attrpriv.cases.cells import cell_condition
-from attrpriv.cases.tally_layout import whole_steps
+from attrpriv.cases.tally_layout import cell_condition, whole_steps
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.problem import Problem

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from attrpriv.assumptions.emissions import conditional_states, event_probabilities, listed_values, seen_values
 from attrpriv.assumptions.parameter_network import ParameterNetwork
-from attrpriv.cases.cells import cell_condition, union_of
 from attrpriv.cases.lattice import one_query
+from attrpriv.cases.tally_layout import cell_condition, union_of
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.checks import ParameterCheck
 from attrpriv.methods.base.expected_count import ExpectedCount, expected_events

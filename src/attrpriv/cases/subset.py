@@ -30,7 +30,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of, joined, parse_condition
-from attrpriv.queries.overlap import relation
+from attrpriv.queries.evaluate import relation
 from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:

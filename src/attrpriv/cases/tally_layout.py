@@ -8,7 +8,7 @@
 | count(*) ... group by x | one count for each value or bin of x |
 
 What must never change: where cells are complete, every row is in one, and its step from the least value is what it adds; an
-event on listed values is counted as these values (`cases.cells`), never by its own text.
+event on listed values is counted as these values (`cases.tally_layout`), never by its own text.
 """
 
 from __future__ import annotations
@@ -20,13 +20,23 @@ from fractions import Fraction
 
 from attrpriv.assumptions.counts import Counts, states_of
 from attrpriv.assumptions.probabilities import Pair, among, complement
-from attrpriv.cases.cells import bin_condition, cell_condition, in_cells, union_of
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.composition import bin_names
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
-from attrpriv.queries.conditions import Condition, IsNull, Join, Not, Written, columns_of, joined, parse_condition, tests_null
+from attrpriv.queries.conditions import (
+    Compare,
+    Condition,
+    IsNull,
+    Join,
+    Not,
+    Written,
+    columns_of,
+    joined,
+    parse_condition,
+    tests_null,
+)
 from attrpriv.queries.evaluate import Category, holds_for
 from attrpriv.queries.query import Query, quoted
 
@@ -267,3 +277,57 @@ def _category_condition(problem: Problem, counts: Counts, name: str) -> Conditio
 
 def members_of(problem: Problem, counts: Counts, secret: Secret) -> frozenset[str]:
     return counts.members_of(secret, problem.bins)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# Values and bins that an assumption lists, as conditions on rows; and an event as the union of those that it holds for.
+#
+# A plan decides for each listed value whether an event holds (`queries.evaluate`). An engine that was given the event's own
+# text might decide otherwise: it compares by its types and collations, so that 2^53 + 1 equals 2^53 in a column of floats,
+# and 'LOW' equals 'low' in one that ignores case. Hence it is given the values: what is counted are the rows of those values
+# for which the plan counted on it, and a tally makes sure that every row has exactly one of the values.
+#
+# What must never change: an event on a column whose values are listed never reaches an engine as it was written.
+
+
+Listed = Mapping[str, Sequence[tuple[Category, Condition]]]
+"""Of a column, its values as a plan sees them, each with the condition by which an engine finds its rows."""
+
+
+def cell_condition(problem: Problem, column: str, value: int | float | str, k: int) -> Condition:
+    """The rows of the k-th value of a column, or of its k-th bin."""
+    if column in problem.bins:
+        return bin_condition(problem.bins[column], column, k)
+    if isinstance(value, str):
+        return Written(column, value)
+    return Compare(column, "=", bool(value) if problem.types.get(column) == "boolean" else value)
+
+
+def bin_condition(edges: Sequence[float], column: str, k: int) -> Condition:
+    """The rows of the k-th bin; the last one includes its upper edge."""
+    closing = Compare(column, "<=" if k == len(edges) - 2 else "<", edges[k + 1])
+    return Join("and", (Compare(column, ">=", edges[k]), closing))
+
+
+def in_cells(event: Condition, listed: Listed) -> Condition:
+    """The event, with each part of it that is about one listed column as the union of the values that it holds for.
+
+    >>> sizes = {"size": [("S", Written("size", "S")), ("M", Written("size", "M")), ("L", Written("size", "L"))]}
+    >>> str(in_cells(Compare("size", "!=", "M"), sizes))
+    "size is 'S' or size is 'L'"
+    """
+    read = columns_of(event)
+    if len(read) == 1 and read[0] in listed:
+        return union_of(event, listed[read[0]])
+    if isinstance(event, Join):
+        return joined(event.word, *(in_cells(part, listed) for part in event.parts))
+    return Not(in_cells(event.part, listed)) if isinstance(event, Not) else event
+
+
+def union_of(event: Condition, cells: Sequence[tuple[Category, Condition]]) -> Condition:
+    """The rows of those values for which the event holds; of no value, a condition that no row satisfies."""
+    kept = [condition for value, condition in cells if holds_for(event, value)]
+    if not kept:
+        never = cells[0][1]
+        return Join("and", (never, Not(never)))
+    return kept[0] if len(kept) == 1 else joined("or", *kept)

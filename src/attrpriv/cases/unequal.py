@@ -1,6 +1,6 @@
 """A problem about averages and categories: which counts must look alike, and what recorded values ask for.
 
-For each secret and each member of Theta a case (`laws.groups`, `laws.groups_vector`). A share of the population becomes a range
+For each secret and each member of Theta a case (`laws.groups`, `laws.groups`). A share of the population becomes a range
 of counts that its tables surely have, up to a tail that is taken from delta.
 """
 

@@ -17,8 +17,7 @@ from attrpriv.methods.choice.weak import weak_lines
 from attrpriv.policy import Policy
 from attrpriv.problem.places import is_remote, is_url
 from attrpriv.queries.derived import parts_of
-from attrpriv.session.named_columns import require_columns
-from attrpriv.session.named_values import padded, require_listed
+from attrpriv.session.named_columns import padded, require_columns, require_listed
 from attrpriv.session.session import Session
 from attrpriv.session.split import read_questions
 

@@ -14,7 +14,7 @@ from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.advice import advice
 from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
-from attrpriv.session.derived_plan import computed_line
+from attrpriv.session.derived import computed_line
 from attrpriv.session.session import Session
 
 

@@ -19,8 +19,7 @@ from attrpriv.assumptions.fit_groups import GroupFit, fit_examined_groups
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
-from attrpriv.cli.shape import shape_json, shape_lines, show_shape
-from attrpriv.cli.shape_picture import require_picture, save_picture
+from attrpriv.cli.shape import require_picture, save_picture, shape_json, shape_lines, show_shape
 from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, PolicyError, UsageError

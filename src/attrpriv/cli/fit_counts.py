@@ -19,7 +19,7 @@ from attrpriv.problem.assumption import Assumption
 from attrpriv.queries.conditions import columns_of, literal, parse_condition
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.session.named_values import is_listed, named_values, unlisted
+from attrpriv.session.named_columns import is_listed, named_values, unlisted
 
 
 def asks_for_counts(policy: Policy) -> bool:

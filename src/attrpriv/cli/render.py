@@ -25,7 +25,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.advice import advice
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.queries.query import Query
-from attrpriv.session.derived_plan import computed_line, plans_of
+from attrpriv.session.derived import computed_line, plans_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -34,12 +34,19 @@ from fractions import Fraction
 from functools import cache, reduce
 from typing import Any, Literal
 
-from attrpriv.engines.conditions import check_condition, holds
-from attrpriv.engines.exact import in_type, spacing
-from attrpriv.engines.few_values import grouped_by, grouped_row
+from attrpriv.engines.conditions import check_condition, holds, in_type, spacing
 from attrpriv.engines.grid import Grid, adds_whole_numbers, as_number, is_missing, steps, very_float, whole_sum
 from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, quietly, shown_name
-from attrpriv.engines.tally import Tallied, TallyRead, prepared, tallied, tally_aggregates, unknown_category
+from attrpriv.engines.tally import (
+    Tallied,
+    TallyRead,
+    grouped_by,
+    grouped_row,
+    prepared,
+    tallied,
+    tally_aggregates,
+    unknown_category,
+)
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.query import quoted

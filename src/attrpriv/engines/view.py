@@ -276,7 +276,7 @@ def view_table(source: Source, cells: Cells, drawn: Drawn, row_id: str | None, i
 
 
 def _shown(source: Source, table: Any, columns: Sequence[str]) -> Any:
-    from attrpriv.engines.view_ranks import FIRST, RANK, SECOND
+    from attrpriv.engines.view_in_order import FIRST, RANK, SECOND
 
     if RANK in table.columns:
         there, order = table[RANK] >= 0, [table[FIRST], table[SECOND]]

@@ -12,9 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from attrpriv.engines.progress import waited
+from attrpriv.engines.progress import tidied, waited
 from attrpriv.engines.tables import Source, quietly
-from attrpriv.engines.tidy import tidied
 from attrpriv.engines.view import CHANGED
 from attrpriv.errors import DataError, UsageError
 

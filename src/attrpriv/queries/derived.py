@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import QueryError
 from attrpriv.queries.arithmetic import collect, number_text, require_ordinary
 from attrpriv.queries.query import Query, quoted
-from attrpriv.queries.refusals import refused, shown_text
-from attrpriv.queries.sql import read_items, statistic
+from attrpriv.queries.sql import read_items, refused, shown_text, statistic
 
 if TYPE_CHECKING:
     from sqlglot import expressions as exp

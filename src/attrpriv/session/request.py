@@ -23,7 +23,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import as_ratio, parse_questions, parts_of
 from attrpriv.queries.query import Query
-from attrpriv.session.derived_plan import plans_of
+from attrpriv.session.derived import plans_of
 from attrpriv.session.record import FAILED, recorded_plan
 from attrpriv.session.release import Answer, Release, Value
 

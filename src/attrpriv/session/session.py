@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from attrpriv.accounting.belonging import Belonging
 from attrpriv.accounting.hash_chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
-from attrpriv.accounting.rules import mixed
-from attrpriv.accounting.standing import Candidate, Known, StaleError, require_same_table, spent
+from attrpriv.accounting.standing import Candidate, Known, StaleError, mixed, require_same_table, spent
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure

@@ -29,7 +29,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import Derived, Question, as_ratio, computed, parse_questions, parts_of
 from attrpriv.queries.query import Query
-from attrpriv.session.derived_plan import computed_entry, plan_of_parts
+from attrpriv.session.derived import computed_entry, plan_of_parts
 from attrpriv.session.request import Asked
 
 Queries = str | Query | Derived | Sequence[str | Query | Derived]

@@ -16,10 +16,9 @@ from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source
 from attrpriv.engines.tally import TallyRead
 from attrpriv.errors import CertificateError, DataError
-from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.column_plan import ColumnPlan, StatisticPlan
 from attrpriv.methods.base.parts import StatisticPart, TallyPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
 from attrpriv.queries.arithmetic import LinearForm

@@ -8,28 +8,31 @@ table would be another view. A column that it leaves out (`identifiers`) stays o
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.tables import Source
 from attrpriv.engines.view import Cells, Drawn, draw, require_same_table, view_table
-from attrpriv.engines.view_answers import Viewed, check_queries
+from attrpriv.engines.view_answers import CellMoments, CellSums, Viewed, check_queries, view_moments, view_sums
 from attrpriv.engines.view_file import write_view
-from attrpriv.engines.view_values import Group
-from attrpriv.errors import CertificateError, RefusedError
+from attrpriv.engines.view_quantiles import view_quantiles, weighted_hits
+from attrpriv.engines.view_values import AtMost, Group, Quadratic
+from attrpriv.errors import CertificateError, DataError, RefusedError
+from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.view_plan import ViewPlan
+from attrpriv.methods.view.answers import standard_error
 from attrpriv.methods.view.plan import public_shares
+from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.policy import Policy
 from attrpriv.policy.models import digest_of
 from attrpriv.queries.query import Query
-from attrpriv.session.release import Answer
-from attrpriv.session.view_estimates import NO_ANSWER, NO_HITS, estimates
-
-__all__ = ["NO_ANSWER", "NO_HITS", "ViewRows", "require_answerable"]
+from attrpriv.session.release import Answer, Value
 
 
 @dataclass(frozen=True)
@@ -161,3 +164,168 @@ def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
     conditions = [None if condition is None else str(condition) for condition in cells.conditions]
     left_out = sorted(set(policy.identifiers))
     return {**kept, "conditions": conditions, "row_id": policy.row_id, "identifiers": left_out}
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# Answers from a view at the public composition, each with its error.
+#
+# A row of cell c stands for weight_c = share_c / keep_c of the rows. With E the weighted mean over the rows of the filter
+# (and of the group), H their weight, and all sums exact (`engines.view_answers`):
+#
+# | statistic | answer | a row's part in the error, linearised |
+# |---|---|---|
+# | count, sum | n sum of weight_c y | y |
+# | avg | E u | (u - avg) / H |
+# | var_pop | E u^2 - (E u)^2 | ((u - E u)^2 - var) / H |
+# | covar_pop(u, v) | E uv - E u E v | ((u - E u)(v - E v) - cov) / H |
+# | regr_slope(u, v) | b = cov/var(v) | (v - E v) e / var(v) / H,    e = u - E u - b (v - E v) |
+# | regr_intercept(u, v) | E u - b E v | (e - E v (v - E v) e / var(v)) / H |
+# | quantile p | Q(p) | half of the way to Q(p +- 2 s), s the error of F(Q(p)) |
+#
+# What must never change: answers are functions of kept rows and public facts; a failure has a fixed text.
+
+
+NO_HITS = "query: some row of the view must satisfy the filter of an average. Got none. Ask for a wider one."
+NO_ANSWER = "query: the view must have rows of the filter, and in a regression a second column that varies. Got none."
+# How many errors of F the quantile's own error looks to each side.
+_SIDES = 2.0
+# Below this many rows a linearised error, or the error of a quantile, is no guide.
+_FEWEST = 30
+
+
+class Found(NamedTuple):
+    """An answer and its standard error; None: no error is known."""
+
+    value: float
+    error: float | None
+
+
+def estimates(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> tuple[Value, ...]:
+    """One value for each group that has one; without groups, one value or an announced failure."""
+    if query.kind in ("avg", "sum", "count"):
+        found, failure = _averages(view, query, plan, shares), NO_HITS
+    elif query.kind == "quantile":
+        found, failure = _quantiles(view, query, plan, shares), NO_HITS
+    else:
+        found, failure = _second_moments(view, query, plan, shares), NO_ANSWER
+    values = []
+    for name, one in zip(view.names, found, strict=True):
+        if one is None and query.group_by is None:
+            raise DataError(failure)
+        if one is not None:
+            values.append(Value(one.value, _spread(one.error), name))
+    return tuple(values)
+
+
+def _spread(error: float | None) -> Spread:
+    return Spread("gaussian", math.inf) if error is None else Spread("gaussian" if error else "none", error)
+
+
+def _averages(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
+    for cells in view_sums(view, query).groups.values():
+        yield estimate(query, plan, cells, shares)
+
+
+def estimate(query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float]) -> Found | None:
+    """The value at the public composition and its standard error (of a ratio: by linearisation); None: an average of no row."""
+    mean = sum(shares[cell.name] * float(s.total / cell.keep) for cell, s in zip(plan.cells, sums, strict=True))
+    ratio = query.kind == "avg" and not query.plain
+    weight = _hits(plan, [s.hits for s in sums], shares)
+    if ratio and weight == 0:
+        return None
+    centre = mean / weight if ratio else 0.0
+    error = _error(plan, sums, shares, centre)
+    if ratio:
+        return Found(centre, error / weight)
+    factor = plan.n if query.kind in ("sum", "count") else 1
+    return Found(mean * factor, error * factor)
+
+
+def _hits(plan: ViewPlan, hits: Sequence[int], shares: Mapping[str, float]) -> float:
+    """H: the share of the rows that the filter keeps."""
+    return sum(shares[cell.name] * count / cell.keep for cell, count in zip(plan.cells, hits, strict=True))
+
+
+def _error(plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float], centre: float) -> float:
+    sds = [_sd(s, cell.keep, Fraction(centre)) for cell, s in zip(plan.cells, sums, strict=True)]
+    return standard_error(plan.cells, shares, sds)
+
+
+def _sd(sums: CellSums, keep: int, centre: Fraction) -> float:
+    """The standard deviation, over a cell's kept rows, of y - centre * i; exact until the root, so nothing cancels."""
+    if keep < 2:
+        return 0.0
+    total = sums.total - centre * sums.hits
+    squares = sums.squares - 2 * centre * sums.total + centre**2 * sums.hits
+    return math.sqrt(max(Fraction(0), (squares - total**2 / keep) / (keep - 1)))
+
+
+# Variances, covariances, regressions.
+
+
+def _second_moments(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
+    weights = [Fraction(shares[cell.name]) / cell.keep for cell in plan.cells]
+    moments = list(view_moments(view, query).groups.values())
+    answers = [_answer(query.kind, weights, cells) for cells in moments]
+    parts = view_sums(view, query, [None if answer is None else answer[1] for answer in answers]).groups.values()
+    for answer, cells in zip(answers, parts, strict=True):
+        if answer is None:
+            yield None
+            continue
+        value, _ = answer
+        weight = _hits(plan, [s.hits for s in cells], shares)
+        centre = value if query.kind in ("var_pop", "covar_pop") else 0.0
+        enough = sum(s.hits for s in cells) >= _FEWEST
+        yield Found(value, _error(plan, cells, shares, centre) / weight if enough else None)
+
+
+def _answer(kind: str, weights: Sequence[Fraction], cells: Sequence[CellMoments]) -> tuple[float, Quadratic] | None:
+    """The statistic and each row's part in its error; exact until the last step, so that nothing cancels."""
+    weight = sum((w * cell.hits for w, cell in zip(weights, cells, strict=True)), Fraction(0))
+    if not weight:
+        return None
+    size = len(cells[0].totals)
+    mean = [sum((w * c.totals[j] for w, c in zip(weights, cells, strict=True)), Fraction(0)) / weight for j in range(size)]
+
+    def spread(j: int, k: int) -> Fraction:
+        products = sum((w * c.products[j][k] for w, c in zip(weights, cells, strict=True)), Fraction(0))
+        return products / weight - mean[j] * mean[k]
+
+    centres = tuple(map(float, mean))
+    if kind in ("var_pop", "covar_pop"):
+        j, k = 0, size - 1
+        return float(spread(j, k)), Quadratic(centres, (0.0,) * size, ((j, k, 1.0),))
+    if not spread(1, 1) > 0:
+        return None
+    slope, unit = spread(0, 1) / spread(1, 1), float(1 / spread(1, 1))
+    b, v = float(slope), centres[1]
+    if kind == "regr_slope":
+        return b, Quadratic(centres, (0.0, 0.0), ((0, 1, unit), (1, 1, -b * unit)))
+    intercept = float(mean[0] - slope * mean[1])
+    return intercept, Quadratic(centres, (1.0, -b), ((0, 1, -v * unit), (1, 1, v * b * unit)))
+
+
+# Quantiles.
+
+
+def _quantiles(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
+    weights = [shares[cell.name] / cell.keep for cell in plan.cells]
+    hits = [[s.hits for s in cells] for cells in view_sums(view, query).groups.values()]
+    whole = [weighted_hits(weights, counts) for counts in hits]
+    level = query.level or 0.5
+    # Weights are floats, and their sums round: what is reached up to that is reached.
+    found = view_quantiles(view, query, weights, [[level * weight * COMPUTED_DOWN] for weight in whole])
+    below = view_sums(view, query, [None if one is None else AtMost(one[0]) for one in found]).groups.values()
+    errors = [
+        _error(plan, cells, shares, level) / weight if weight else 0.0 for cells, weight in zip(below, whole, strict=True)
+    ]
+    reach = [(level - _SIDES * error, min(1.0, level + _SIDES * error)) for error in errors]
+    sides = view_quantiles(
+        view, query, weights, [[low * weight, high * weight] for (low, high), weight in zip(reach, whole, strict=True)]
+    )
+    for one, (low, high), ends, counts in zip(found, reach, sides, hits, strict=True):
+        if one is None or ends is None:
+            yield None
+        else:
+            known = low > 0 and high < 1 and sum(counts) >= _FEWEST
+            yield Found(one[0], max(ends[1] - one[0], one[0] - ends[0]) / _SIDES if known else None)

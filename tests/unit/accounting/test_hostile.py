@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from attrpriv.accounting import schema, sql_rows, storage_postgres
+from attrpriv.accounting import storage as schema
+from attrpriv.accounting import storage as sql_rows
+from attrpriv.accounting import storage_postgres
 from attrpriv.accounting import storage_sqlite as module
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.errors import AttrprivError, RefusedError, UsageError

@@ -22,12 +22,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.accounting import hash_chain as chain
-from attrpriv.accounting import schema, sql_rows, storage
+from attrpriv.accounting import storage
+from attrpriv.accounting import storage as schema
+from attrpriv.accounting import storage as sql_rows
 from attrpriv.accounting import storage_sqlite as module
 from attrpriv.accounting.hash_chain import Entry, canonical_json
 from attrpriv.accounting.history import WINDOW, History, Rows
 from attrpriv.accounting.ledger import AnsweredError, Ledger
-from attrpriv.accounting.rules import one_release_or_one_view
+from attrpriv.accounting.standing import one_release_or_one_view
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 
 SECRET = 4711.25

@@ -17,7 +17,7 @@ from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Candidate, Known, StaleError, Standing, decide_again
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.sensitivity import ConstantEvidence
+from attrpriv.methods.base.evidence import ConstantEvidence
 from attrpriv.queries.sql import parse_queries
 from attrpriv.session.record import details_of, recheck
 from tests.end_to_end.race import question, town

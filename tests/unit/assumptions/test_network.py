@@ -12,7 +12,7 @@ import pytest
 
 from attrpriv.assumptions.network import Network, Node, bounds, bounds_given, read_network
 from attrpriv.errors import PolicyError
-from attrpriv.numerics.networks import bounds as module
+from attrpriv.numerics.networks import inference as module
 from tests.unit.assumptions.networks import brute, nearby, random_network
 
 BIF = """network "ward" {}

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.assumptions.gaussian import Gaussian, Tolerance
-from attrpriv.assumptions.standardised import pointwise_gap, rho_range, standardised_cases
+from attrpriv.assumptions.vector_box import pointwise_gap, rho_range, standardised_cases
 from attrpriv.errors import QueryError, RefusedError, UsageError
-from attrpriv.numerics.calibration.law_box import moving_variance
+from attrpriv.numerics.calibration.set_valued import moving_variance
 from attrpriv.numerics.laws.intervals import parse_case, parse_cases
 from attrpriv.numerics.laws.law_box import MovingCases
 from tests.property.set_twin import brute

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.witness import _between, witness
-from attrpriv.assumptions.worst_case import Extreme, candidates
+from attrpriv.assumptions.worst_case import Extreme, _between, candidates, witness
 
 NAMES = ("y", "x", "a", "b", "c")
 

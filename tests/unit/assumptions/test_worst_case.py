@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 from attrpriv.assumptions import worst_case
 from attrpriv.assumptions.gaussian import Gaussian, Tolerance
-from attrpriv.assumptions.witness import witness
 from attrpriv.assumptions.worst_case import (
     Extreme,
     candidates,
     least_joint_residual,
     least_residual,
     steepest_slope,
+    witness,
     worst,
 )
 from attrpriv.methods.gaussian import plan as mechanism

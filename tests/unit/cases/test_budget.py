@@ -10,11 +10,11 @@ import mpmath
 import pytest
 
 from attrpriv.cases.budget import MOST_LATTICE, MOST_STEPS, budget, sequence_budget
-from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.evidence import Charged
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.table import MECHANISMS
-from attrpriv.numerics.calibration.groups_vector import equalise
+from attrpriv.numerics.calibration.groups import equalise
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

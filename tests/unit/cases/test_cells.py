@@ -10,7 +10,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.assumptions.counts import Counts
-from attrpriv.cases.cells import in_cells, union_of
+from attrpriv.cases.tally_layout import in_cells, union_of
 from attrpriv.methods.base.tally import Tally
 from attrpriv.methods.choice.choose import plan
 from attrpriv.queries.conditions import Condition, parse_condition

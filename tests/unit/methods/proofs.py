@@ -9,8 +9,7 @@ import mpmath
 
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.charges import CHARGES
-from attrpriv.methods.base.evidence import Counted
+from attrpriv.methods.base.evidence import CHARGES, Counted
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.table import MECHANISMS

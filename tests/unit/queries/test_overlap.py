@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.queries.conditions import parse_condition
-from attrpriv.queries.overlap import relation
+from attrpriv.queries.evaluate import relation
 
 KNOWN: dict[tuple[str | None, str | None], str | None] = {
     (None, None): "same",

@@ -18,8 +18,7 @@ from attrpriv.cli.app import app
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.queries.derived import Derived, parse_questions
 from attrpriv.queries.query import Query
-from attrpriv.session.derived import NO_NUMBER, Computed, with_computed
-from attrpriv.session.derived_plan import PartsPlan
+from attrpriv.session.derived import NO_NUMBER, Computed, PartsPlan, with_computed
 from attrpriv.session.release import Answer, Value
 from attrpriv.session.session import Session
 from attrpriv.session.split import _split

@@ -21,7 +21,8 @@ from attrpriv.cli.app import app
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session import record, replanned
+from attrpriv.session import record
+from attrpriv.session import record as replanned
 from attrpriv.session.record import details_of, document, recheck
 from tests.unit.session.sequences import made, session
 

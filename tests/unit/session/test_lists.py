@@ -17,7 +17,7 @@ import attrpriv as ap
 from attrpriv.cli.app import app
 from attrpriv.methods.laplace_sequence.proof import CountSequenceEvidence
 from attrpriv.session import split as steps
-from attrpriv.session.derived_plan import PartsPlan, plans_of
+from attrpriv.session.derived import PartsPlan, plans_of
 from attrpriv.session.session import Session
 from tests.end_to_end.test_chain import diary
 from tests.end_to_end.test_counts import ROWS, arrange, policy

@@ -9,7 +9,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.named_values import listed_values, padded, require_listed
+from attrpriv.session.named_columns import listed_values, padded, require_listed
 from tests.end_to_end.material import Said
 
 COUNTS = {"kind": "counts", "sensitive": "sex", "given": {"hours > 40": {"Female": 0.3, "Male": 0.4}}}

@@ -9,8 +9,7 @@ from attrpriv.numerics.calibration.groups import population_tail
 from attrpriv.numerics.calibration.parameter_counts import (
     ParameterCounts,
 )
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 
 
 class GroupCheck(FrozenModel):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrpriv.methods.base.accuracy import ExpectedError, largest_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.evidence import ConstantEvidence
 from attrpriv.methods.base.expected_count import ExpectedCount
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import ConstantEvidence
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally
 from attrpriv.problem.problem import Problem
 

@@ -13,10 +13,8 @@ from fractions import Fraction
 from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.base.gaussian_proof import Rows, shaped
 from attrpriv.noise import correlated_noise, granularity
-from attrpriv.numerics.calibration.groups import equalising_variance
-from attrpriv.numerics.calibration.groups_vector import Equalised, Part, part_weights
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.calibration.groups import Equalised, Part, equalising_variance, part_weights
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 
 
 def hidden_scale(case: GroupCase | VectorCase, scale: float, told: Told) -> tuple[float, float] | None:

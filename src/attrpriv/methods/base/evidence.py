@@ -21,17 +21,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
-from attrpriv.methods.base.accuracy import ROOM, ErrorLaw, ModelError
+from attrpriv.methods.base.accuracy import ROOM, ErrorLaw, ModelError, unaffected
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import clamp_bits, clamp_law, clamped, statistic
 from attrpriv.methods.base.column_plan import ColumnPlan, noisy
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.table import home_of_evidence
 from attrpriv.noise import correlated_noise
+from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_DOWN
 from attrpriv.problem.installed import require_free
 
 if TYPE_CHECKING:
@@ -256,3 +259,116 @@ def kind_of(earlier: object) -> str:
 def words_of(earlier: object) -> str:
     """What was released, of evidence of any kind."""
     return earlier.words if isinstance(earlier, Evidence) else Evidence.words
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What a promise pays besides its calibration: grids, recorded values, shape, clipping, fits, and a reserve.
+#
+# With lambda and eta the sums of their kinds, laws that are (eps', delta')-close become
+# (eps' + 2 lambda, e^lambda delta' + eta (1 + e^(eps' + lambda)))-close; the rest is added to delta.
+
+
+class Charged(Evidence):
+    """Evidence that carries these charges. None has a default: what is left out by mistake must not count as free."""
+
+    grid_lambda: float = Field(ge=0)
+    lattice_lambda: float = Field(ge=0)
+    grid_eta: float = Field(ge=0)
+    shape_lambda: float = Field(ge=0)
+    shape_eta: float = Field(ge=0)
+    clip_delta: float = Field(ge=0)
+    fit_delta: float = Field(ge=0)
+    reserve: float = Field(ge=0)
+
+    @property
+    def lam(self) -> float:
+        return self.grid_lambda + self.lattice_lambda + self.shape_lambda
+
+    def inner(self, epsilon: float) -> float | None:
+        """The epsilon that is left for the calibration, rounded down; None where nothing is."""
+        inner = epsilon - 2 * self.lam
+        return max(0.0, inner * ROUNDED_DOWN - 1e-300) if inner >= 0 else None
+
+    def charged(self, worst: float, epsilon: float) -> float:
+        """The delta of the whole promise, where the calibration alone reaches `worst` at the inner epsilon."""
+        close = math.exp(self.lam) * worst + (self.grid_eta + self.shape_eta) * (1 + math.exp(epsilon))
+        return (close + self.clip_delta + self.fit_delta + self.reserve) * COMPUTED_UP
+
+
+CHARGES: tuple[str, ...] = tuple(name for name in Charged.model_fields if name not in Evidence.model_fields)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# The evidence of mechanisms that assume nothing of the rows' law: Laplace noise by sensitivity, and a public constant.
+
+
+class LaplaceTerm(FrozenModel):
+    """One average, kept in its bounds, with Laplace noise."""
+
+    column: str
+    sensitivity: float = Field(gt=0)
+    scale: float = Field(gt=0)
+    granularity: float = Field(gt=0)
+
+
+class LaplaceEvidence(Evidence):
+    """Pure epsilon by sensitivity: any table against any other."""
+
+    words: ClassVar[str] = "a release with Laplace noise for its whole range"
+    kind: Literal["laplace"] = "laplace"
+    epsilon: float | None = Field(default=None, description="the budget, where it is not the certificate's own")
+    terms: tuple[LaplaceTerm, ...]
+
+    def delta(self, epsilon: float) -> float:
+        spent = sum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * COMPUTED_UP
+        return 0.0 if spent <= epsilon else 1.0
+
+    def covers(self, column: str, kind: str, scale: float) -> bool:
+        """Whether noise of this kind and scale on this column is what was counted on."""
+        return kind == "laplace" and any(term.column == column and term.scale == scale for term in self.terms)
+
+    def covers_statistic(self, name: str, read: frozenset[str], width: Fraction, kind: str, scale: float) -> bool:
+        """Whatever columns it reads: all of them may change."""
+        return covers_statistic(self.terms, name, width, kind, scale)
+
+    def covers_tally(self, told: Counted) -> bool:
+        """Of the terms, so that the noise is for the whole range of what is counted."""
+        return covers_range(self.terms, told)
+
+    def width_of(self, column: str) -> float | None:
+        return least_width(self.terms, column)
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return unaffected(epsilon)
+
+
+def covers_statistic(terms: Sequence[LaplaceTerm], name: str, width: Fraction, kind: str, scale: float) -> bool:
+    """Whether Laplace noise of this scale on a statistic kept in a range of this width is what was counted on."""
+    return kind == "laplace" and any(
+        (term.column, term.scale) == (name, scale) and width <= Fraction(term.sensitivity) for term in terms
+    )
+
+
+def covers_range(terms: Sequence[LaplaceTerm], told: Counted) -> bool:
+    """Whether the only noise is for the whole range of what is counted."""
+    wanted = (told.n * told.width, told.scale)
+    return told.noise == "laplace" and [(term.sensitivity, term.scale) for term in terms] == [wanted]
+
+
+def least_width(terms: Sequence[LaplaceTerm], column: str) -> float | None:
+    """Within which width the rows of a column must be clipped."""
+    return min((term.sensitivity for term in terms if term.column == column), default=None)
+
+
+class ConstantEvidence(Evidence):
+    """The answer is a public number; no row is read."""
+
+    words: ClassVar[str] = "a public constant"
+    reads_rows: ClassVar[bool] = False
+    kind: Literal["constant"] = "constant"
+
+    def delta(self, epsilon: float) -> float:
+        return 0.0
+
+    def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
+        return unaffected(epsilon)

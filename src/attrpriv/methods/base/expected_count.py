@@ -20,7 +20,7 @@ from attrpriv.numerics.laws.lattice_law import LatticeLaw
 from attrpriv.numerics.laws.records import RecordLaws
 
 if TYPE_CHECKING:
-    from attrpriv.numerics.laws.count_prior import CountPrior
+    from attrpriv.numerics.laws.count_cases import CountPrior
 
 # Supports up to this size are looked at value by value; of more rows, so many counts are looked at.
 _FEW_VALUES = 400

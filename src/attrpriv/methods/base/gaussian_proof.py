@@ -13,7 +13,7 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
-from attrpriv.methods.base.charges import Charged
+from attrpriv.methods.base.evidence import Charged
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.moving_sets import moving_upper

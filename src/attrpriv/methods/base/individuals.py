@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem

@@ -20,9 +20,8 @@ from pydantic import Field
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, Reach, Spread
-from attrpriv.methods.base.column_plan import ColumnPlan, Group, SubsetUnion, clipped, own_scale
+from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, clipped, own_scale
 from attrpriv.methods.base.evidence import Evidence, Told
-from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.queries.intervals import NON_LINEAR

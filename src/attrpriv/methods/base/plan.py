@@ -15,15 +15,14 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenModel
-from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning
-from attrpriv.methods.base.binding import binding_of, require_certified
-from attrpriv.methods.base.certificate import Certificate, Guarantee
-from attrpriv.methods.base.column_plan import ColumnPlan, Group, SubsetUnion, exact
-from attrpriv.methods.base.parts import NOT_THERE, AveragesPart, Part, TallyPart, Values, ViewPart, WeightsPart, part_of
-from attrpriv.methods.base.statistic_plan import StatisticPlan
+from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning, worthless
+from attrpriv.methods.base.certificate import Certificate, Guarantee, binding_of, require_certified
+from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, exact
+from attrpriv.methods.base.parts import NOT_THERE, AveragesPart, Part, TallyPart, Values, WeightsPart, part_of
 from attrpriv.methods.base.tally import Tally, TallyCategory
-from attrpriv.methods.base.usefulness import worthless
 from attrpriv.methods.base.view_plan import ViewPlan
+from attrpriv.methods.base.wording import statement
+from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
@@ -313,4 +312,40 @@ class Plan(FrozenModel):
         return "\n".join([*lines, *(f"warning: {line}" for line in self.warnings)])
 
 
-__all__ = ["ColumnPlan", "Plan", "ViewPart"]
+# ----------------------------------------------------------------------------------------------------------------------------
+# A plan from what a method has found: the part that draws, and the certificate that proves it. The rest follows.
+
+
+def assemble(
+    problem: Problem,
+    mechanism: str,
+    part: Part,
+    certificate: Certificate,
+    *,
+    reference: str = "",
+    kind: Literal["proved", "approximate"] = "proved",
+    guarantee: Guarantee | None = None,
+    queries: Sequence[Query] | None = None,
+    errors: Sequence[ExpectedError] = (),
+    model_error: Sequence[ModelError] = (),
+    notes: Sequence[str] = (),
+) -> Plan:
+    """The plan for these queries (the problem's, unless others are named); it promises what the certificate proves.
+
+    `reference` is the page with the proof; `guarantee` stands in its place where the promise is not one for pairs of values.
+    """
+    said = statement(problem, certificate.delta)
+    return Plan(
+        mechanism=mechanism,
+        queries=tuple(problem.queries if queries is None else queries),
+        n=problem.n,
+        epsilon=certificate.epsilon,
+        delta=certificate.delta,
+        policy_digest=problem.policy_digest,
+        part=part,
+        guarantee=guarantee or Guarantee(kind=kind, statement=said, reference=reference),
+        certificate=certificate,
+        errors=tuple(errors),
+        model_error=tuple(model_error),
+        notes=tuple(notes),
+    )

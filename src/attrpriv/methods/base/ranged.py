@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from attrpriv.methods.base.statistic_plan import StatisticPlan
+from attrpriv.methods.base.column_plan import StatisticPlan
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.intervals import NON_LINEAR, UNBOUNDED, Box, answer_interval, fits_floats

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from attrpriv.methods.base.accuracy import ExpectedError
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import AnyEvidence, Certificate
-from attrpriv.methods.base.discrete_noise import TallyNoise, WholeSpread
+from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.base.tally import Tally
+from attrpriv.methods.base.plan import Plan, assemble
+from attrpriv.methods.base.tally import Tally, TallyNoise, WholeSpread
 from attrpriv.numerics.calibration.kernel_accuracy import KernelError
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem

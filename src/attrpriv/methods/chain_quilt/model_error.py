@@ -25,7 +25,7 @@ from attrpriv.numerics.rounding import COMPUTED_UP
 from attrpriv.numerics.search import or_infinite
 
 if TYPE_CHECKING:
-    from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
+    from attrpriv.methods.chain_quilt.plan import ChainCheck, ChainEvidence
 
 # How many steps back the law of an entry is looked at, and how many numbers that may take.
 _STEPS = 48

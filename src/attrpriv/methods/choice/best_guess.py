@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.methods.base.accuracy import Spread
-from attrpriv.methods.base.discrete_noise import WholeSpread
+from attrpriv.methods.base.tally import WholeSpread
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 from difflib import get_close_matches
 
-from attrpriv.errors import UsageError
+from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
+from attrpriv.errors import CertificateError, UsageError
 from attrpriv.methods.base.accuracy import MEASURES, Measure
 from attrpriv.methods.base.evidence import kind_of, words_of
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.coverage import require_covered
-from attrpriv.methods.choice.fitted_counts import charged
 from attrpriv.methods.choice.ranking import Ranking, best_first, refused_by
 from attrpriv.methods.choice.row_shape import require_near, require_normal_rows, with_warning
 from attrpriv.methods.choice.weak import require_open, weak_lines
-from attrpriv.methods.dispatch import too_slow
+from attrpriv.methods.dispatch import planned_by, too_slow
 from attrpriv.methods.method import Method, load
 from attrpriv.methods.table import VIEW, methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, only_by_name, other_assumption
-from attrpriv.problem.shapes import QUILT
+from attrpriv.problem.shapes import LATTICE, QUILT
 
 
 def rank(problem: Problem, by: Measure = "rmse", mechanism: str = "auto") -> Ranking:
@@ -164,3 +164,43 @@ def plan_view_of(problem: Problem) -> ViewPlan:
     except Refusal as caught:
         refusal = caught
     raise refused_by("view", refusal)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# A counts assumption that was fitted: the chance that it misses the truth is paid out of delta, once, by every mechanism.
+#
+#     planned with delta - risk, promised as delta             risk = 1 - confidence <= delta/2
+#     planned with delta, promised as delta + risk             where the policy accepts a larger one
+#
+# If the intervals hold, the plan is (epsilon, delta - risk)-private; they do not with probability `risk`, which is counted as
+# a failure: average over the public records (docs/guide/fit.md). For later releases the miss is the same one event.
+#
+# What must never change: a plan that rests on the fitted probabilities carries the risk in its certificate and in its
+# statement.
+
+
+def charged(method: Method, problem: Problem) -> Plan:
+    """The plan, which pays for the fit where there is one."""
+    fitted = problem.shape == LATTICE and any(member.fit_record() is not None for member in problem.theta)
+    # What rests on no assumption is free; noise for the whole range does where counts came before it.
+    free = method.without_assumption and (problem.earlier is None or not method.follows)
+    if not fitted or free:
+        return planned_by(method, problem)
+    reason = fit_refusal(problem.theta, problem.delta)
+    if reason is not None and not problem.accept_fit_risk:
+        raise Refusal(Cause.BUDGET, reason, needs=("a fit with that confidence", "accept_fit_risk"), usage=True)
+    charge = fit_charge(problem.theta, problem.delta)
+    return _with_charge(planned_by(method, problem.model_copy(update={"delta": charge.calibration})), charge)
+
+
+def _with_charge(made: Plan, charge: FitCharge) -> Plan:
+    """The same noise; the promise is that of all public records, those included whose intervals miss."""
+    said, promised = f"delta {charge.calibration:g})", f"delta {charge.promised:g})"
+    if made.guarantee.statement.count(said) != 1:
+        raise CertificateError("plan: the statement does not say its delta where it is looked for. Please report this.")
+    certificate = made.certificate.model_copy(
+        update={"delta": charge.promised, "fit_delta": charge.risk, "assumes": (*made.certificate.assumes, *charge.lines)}
+    )
+    certificate.verify()
+    guarantee = made.guarantee.model_copy(update={"statement": made.guarantee.statement.replace(said, promised)})
+    return made.rebuilt(delta=charge.promised, certificate=certificate, guarantee=guarantee)

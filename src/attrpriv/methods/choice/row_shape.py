@@ -23,7 +23,7 @@ import math
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
 from attrpriv.assumptions.shape import ShapeFinding, possible, shortened
-from attrpriv.cases.row_faults import row_faults
+from attrpriv.cases.moments import row_faults
 from attrpriv.methods.base.column_plan import own_scale
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.method import Method

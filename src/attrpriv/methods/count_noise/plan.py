@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from attrpriv.cases.lattice import Counted, count_assumptions
 from attrpriv.methods.base.certificate import AnyEvidence
-from attrpriv.methods.base.discrete_noise import TallyNoise
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.tally import TallyNoise
 from attrpriv.methods.base.tally_plan import tally_plan
 from attrpriv.methods.count_noise.proof import CountCheck
 from attrpriv.methods.count_noise.sets import set_assumptions

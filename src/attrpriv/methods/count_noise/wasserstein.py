@@ -14,8 +14,8 @@ from typing import Literal
 
 from attrpriv.cases.lattice import Counted, counted
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.tally import WholeSpread
 from attrpriv.methods.base.tally_plan import row_scale
 from attrpriv.methods.count_noise.plan import checks, count_plan
 from attrpriv.methods.count_noise.proof import CountCheck, WassersteinEvidence

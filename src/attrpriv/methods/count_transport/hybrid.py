@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.count_transport.lattice import Moved
 from attrpriv.methods.count_transport.target import CountTransport, transport_row
-from attrpriv.numerics.calibration.box_accuracy import box_laws
-from attrpriv.numerics.calibration.box_loss import kernels_box_loss
+from attrpriv.numerics.calibration.box_loss import box_laws, kernels_box_loss
 from attrpriv.numerics.calibration.coupling import overlaps
 from attrpriv.numerics.laws.records import CountPairs, Interval01, RecordLaws
 from attrpriv.numerics.laws.shifted_laplace import beyond, mean_size
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from attrpriv.numerics.laws.count_prior import CountPrior
+    from attrpriv.numerics.laws.count_cases import CountPrior
 
     Matrix = NDArray[np.float64]
 

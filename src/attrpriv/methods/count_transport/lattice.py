@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from attrpriv.numerics.laws.count_prior import CountPrior
+    from attrpriv.numerics.laws.count_cases import CountPrior
     from attrpriv.numerics.laws.records import RecordLaws
 
     Array = NDArray[np.float64]

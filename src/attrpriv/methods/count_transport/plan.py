@@ -14,17 +14,16 @@ from typing import Literal
 from attrpriv.cases.lattice import CountCase, Counted, count_assumptions, counted, worst_law
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ExpectedError
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally
 from attrpriv.methods.count_transport.hybrid import hybrid_moved, least_hybrid_scale, require_feasible
 from attrpriv.methods.count_transport.lattice import Moved, largest, moved
 from attrpriv.methods.count_transport.proof import CountHybridEvidence, CountTransportEvidence
 from attrpriv.methods.count_transport.reference import tuned_transport
 from attrpriv.numerics.calibration.kernel import middle
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of

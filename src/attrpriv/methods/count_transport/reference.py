@@ -32,7 +32,7 @@ from attrpriv.methods.count_transport.target import (
     Reference,
     target_of,
 )
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.float_law import float_law
 
 if TYPE_CHECKING:

@@ -20,27 +20,23 @@ from dataclasses import replace
 
 from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.assumptions.witness import witness
-from attrpriv.assumptions.worst_case import candidates
-from attrpriv.cases.budget import Budget, allowed_distance, budget, sequence_budget
-from attrpriv.cases.clipping import clip_charge
-from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
-from attrpriv.cases.moments import gaussians
-from attrpriv.cases.noise_design import apart, design
+from attrpriv.assumptions.worst_case import candidates, witness
+from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, sequence_budget
+from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
-from attrpriv.cases.shift import Seen, seen, seen_in
+from attrpriv.cases.shift import Seen, apart, design, seen, seen_in
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import Noise, noise_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.gaussian_proof import GaussianCheck, GaussianEvidence
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.gaussian.model_error import gaussian_model_error
 from attrpriv.methods.gaussian.sequence import Past, conditioned, target
 from attrpriv.methods.gaussian.sets import CaseNoise, by_law, case_noise

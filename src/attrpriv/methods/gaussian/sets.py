@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.standardised import standardised_cases
+from attrpriv.assumptions.vector_box import standardised_cases
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.gaussian_proof import CasesCheck
-from attrpriv.numerics.calibration.law_box import MovingNoise, moving_variance
+from attrpriv.numerics.calibration.set_valued import MovingNoise, moving_variance
 from attrpriv.numerics.laws.law_box import MovingCases
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

@@ -22,9 +22,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import Cause, RefusedError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.coupled import Between
-from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
-from attrpriv.numerics.divergences.groups import EQUALISED_ETA, Form
+from attrpriv.numerics.divergences.groups import EQUALISED_ETA, Between, Form, clamped_group_delta_upper
 from attrpriv.numerics.laws.groups import GroupCase
 from attrpriv.numerics.search import least_at
 

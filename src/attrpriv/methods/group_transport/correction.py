@@ -25,10 +25,9 @@ from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.group_transport.clamp import Moves
 from attrpriv.methods.group_transport.vector_clamp import beyond
-from attrpriv.numerics.calibration.groups_vector import Part
+from attrpriv.numerics.calibration.groups import Part
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.problem.problem import Problem
 
 if TYPE_CHECKING:

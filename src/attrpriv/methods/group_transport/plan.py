@@ -34,11 +34,11 @@ from attrpriv.cases.unequal import (
 )
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, off_by
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.checks import GroupCheck
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.dispatch import plan_by
 from attrpriv.methods.group_transport.clamp import GroupClamp, best_clamp
 from attrpriv.methods.group_transport.correction import (
@@ -58,10 +58,9 @@ from attrpriv.methods.group_transport.proof import (
 )
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp
 from attrpriv.noise import MOST_BITS, granularity
-from attrpriv.numerics.calibration.groups_vector import equalise
+from attrpriv.numerics.calibration.groups import equalise
 from attrpriv.numerics.divergences.groups import Form
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of

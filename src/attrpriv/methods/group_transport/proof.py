@@ -21,11 +21,10 @@ from pydantic import Field
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, NonNegative
 from attrpriv.methods.base.accuracy import ErrorLaw
-from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
-from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.methods.group_transport.correction import (
     Expected,
     GroupSpread,
@@ -35,14 +34,10 @@ from attrpriv.methods.group_transport.correction import (
     vector_spreads,
 )
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, clamped_vector_delta
-from attrpriv.numerics.calibration.groups import most_equalising
-from attrpriv.numerics.calibration.groups_vector import Equalised
-from attrpriv.numerics.divergences.coupled import Between
-from attrpriv.numerics.divergences.group_clamp import clamped_group_delta_upper
+from attrpriv.numerics.calibration.groups import Equalised, most_equalising
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
-from attrpriv.numerics.divergences.groups import Form
-from attrpriv.numerics.laws.groups import GroupCase, upward
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.divergences.groups import Between, Form, clamped_group_delta_upper
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase, upward
 from attrpriv.numerics.rounding import ROUNDED_DOWN
 from attrpriv.problem.problem import Problem
 

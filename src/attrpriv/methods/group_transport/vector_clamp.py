@@ -2,7 +2,7 @@
 
 | form | noise that depends on the table | proof |
 |---|---|---|
-| equalised | all that is missing to Vmax (`calibration.groups_vector`) | `divergences.group_vector_clamp.ball_delta` |
+| equalised | all that is missing to Vmax (`calibration.groups`) | `divergences.group_vector_clamp.ball_delta` |
 | direct | a public share of that, from none to nearly all | `path_delta`: the privacy loss of unequal covariances |
 
 In both every average has its mask, and further noise common to them: for *equalised* the least trace that hides a share of the
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import Cause, RefusedError
 from attrpriv.methods.group_transport.clamp import GOLDEN, Moves, widest
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.calibration.groups_vector import (
+from attrpriv.numerics.calibration.groups import (
     Equalised,
     Part,
     VectorNoise,
@@ -33,10 +33,9 @@ from attrpriv.numerics.calibration.groups_vector import (
     equalising_error,
     least_group_covariance,
 )
-from attrpriv.numerics.divergences.coupled import Between
 from attrpriv.numerics.divergences.group_vector_clamp import Ball, Delta, ball_delta, path_delta, told_apart, whitened
-from attrpriv.numerics.divergences.groups import Form
-from attrpriv.numerics.laws.groups_vector import Rows, Vector, VectorCase
+from attrpriv.numerics.divergences.groups import Between, Form
+from attrpriv.numerics.laws.groups import Rows, Vector, VectorCase
 from attrpriv.numerics.search import least_at
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.budget import Budget
-from attrpriv.cases.row_faults import row_faults
+from attrpriv.cases.moments import row_faults
 from attrpriv.cases.unequal import (
     Clips,
     Recorded,
@@ -30,18 +30,17 @@ from attrpriv.cases.unequal import (
 )
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, noise_error, off_by
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.checks import GroupCheck
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
 from attrpriv.noise import MOST_BITS, granularity
-from attrpriv.numerics.calibration.groups import Form, least_group_noise, most_equalising
-from attrpriv.numerics.calibration.groups_vector import equalise, least_group_covariance
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.calibration.groups import equalise, least_group_covariance, least_group_noise, most_equalising
+from attrpriv.numerics.divergences.groups import Form
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of

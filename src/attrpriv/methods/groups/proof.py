@@ -18,15 +18,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import Finite, NonNegative
-from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
-from attrpriv.methods.base.evidence import Told
-from attrpriv.numerics.calibration.groups_vector import Equalised, vector_delta_upper
+from attrpriv.methods.base.evidence import Charged, Told
+from attrpriv.numerics.calibration.groups import Equalised, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.rounding import ROUNDED_DOWN
 
 

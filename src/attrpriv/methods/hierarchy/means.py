@@ -15,18 +15,17 @@ from collections.abc import Sequence
 
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
-from attrpriv.cases.noise_design import apart, design
 from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
-from attrpriv.cases.shift import Seen
+from attrpriv.cases.shift import Seen, apart, design
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, noise_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.gaussian_proof import GaussianCheck, GaussianEvidence
 from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.rounding import SOLVED_UP

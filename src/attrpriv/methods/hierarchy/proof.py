@@ -23,8 +23,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import Finite, FrozenModel, Positive
-from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Clamp
+from attrpriv.methods.base.evidence import Charged
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_UP
 

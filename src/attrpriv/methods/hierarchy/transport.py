@@ -22,12 +22,12 @@ from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
 from attrpriv.cases.unequal import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.hierarchy.means import REFERENCE
 from attrpriv.methods.hierarchy.proof import HierarchyCheck, HierarchyEvidence
 from attrpriv.noise import MOST_BITS, granularity

@@ -19,8 +19,15 @@ from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.accuracy import ModelError, off_by, unaffected
-from attrpriv.methods.base.evidence import INTERVALS, Counted, Evidence
-from attrpriv.methods.base.sensitivity import LaplaceTerm, covers_range, covers_statistic, least_width
+from attrpriv.methods.base.evidence import (
+    INTERVALS,
+    Counted,
+    Evidence,
+    LaplaceTerm,
+    covers_range,
+    covers_statistic,
+    least_width,
+)
 from attrpriv.methods.laplace_sequence.joint_loss import joint_row_loss
 from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
 from attrpriv.numerics.laws.off import widened

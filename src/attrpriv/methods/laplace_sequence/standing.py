@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from attrpriv.cases.lattice import Counted, counted, rows_apart
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import LEAST_LEFT
-from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.laplace_sequence.joint_law import joint_laws
 from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, SequenceCheck
 from attrpriv.numerics.rounding import COMPUTED_DOWN

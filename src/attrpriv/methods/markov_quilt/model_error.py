@@ -14,8 +14,7 @@ from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.markov_quilt.score import quilt_loss
 from attrpriv.numerics.divergences.influence import max_influence
 from attrpriv.numerics.laws.off import log_change
-from attrpriv.numerics.networks.network import Network
-from attrpriv.numerics.networks.separation import ancestral
+from attrpriv.numerics.networks.network import Network, ancestral
 from attrpriv.numerics.search import or_infinite
 
 if TYPE_CHECKING:

@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrpriv.cases.cells import cell_condition
+from attrpriv.cases.tally_layout import cell_condition
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, laplace_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import AveragesPart, TallyPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.ranged import ranged
-from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.tally_plan import additive_error
 from attrpriv.methods.base.wording import common_assumptions
@@ -35,7 +35,7 @@ from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, Quilt
 from attrpriv.methods.markov_quilt.score import Known
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
 from attrpriv.noise import GRID_BITS, granularity
-from attrpriv.numerics.networks.separation import ancestral
+from attrpriv.numerics.networks.network import ancestral
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.composition import bin_names
 from attrpriv.problem.problem import Problem

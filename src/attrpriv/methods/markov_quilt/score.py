@@ -30,8 +30,7 @@ from attrpriv.errors import UsageError
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
 from attrpriv.methods.markov_quilt.sets import NOTHING, Before, candidates
 from attrpriv.numerics.divergences.influence import max_influence
-from attrpriv.numerics.networks.network import Network
-from attrpriv.numerics.networks.separation import boundary, connected
+from attrpriv.numerics.networks.network import Network, boundary, connected
 from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_UP, SOLVED_DOWN
 
 

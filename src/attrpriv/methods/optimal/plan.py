@@ -14,10 +14,9 @@ from typing import Literal
 
 from attrpriv.cases.lattice import CountCase, Counted, count_assumptions, counted, worst_law
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally_plan import kernel_answer_error
 from attrpriv.methods.optimal.near_coupling import certified_near_coupling, near_solvable
 from attrpriv.methods.optimal.population_coupling import certified_population_coupling, population_solvable
@@ -26,7 +25,7 @@ from attrpriv.numerics.calibration.coupling import certified_coupling
 from attrpriv.numerics.calibration.kernel import certified_kernel
 from attrpriv.numerics.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error, largest
 from attrpriv.numerics.calibration.linear_program import MOST_SECRETS, MOST_VALUES
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusal_of

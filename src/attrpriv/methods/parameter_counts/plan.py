@@ -26,12 +26,11 @@ from attrpriv.cases.parameter_lattice import (
     parameter_notes,
 )
 from attrpriv.errors import CertificateError, RefusedError, UsageError
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.constant_plan import constant_plan
-from attrpriv.methods.base.discrete_noise import WholeSpread
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.plan import Plan, assemble
+from attrpriv.methods.base.tally import WholeSpread
 from attrpriv.methods.base.tally_plan import kernel_answer_error, row_scale, tally_plan
 from attrpriv.methods.parameter_counts.proof import (
     ParameterKernelEvidence,

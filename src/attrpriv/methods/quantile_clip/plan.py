@@ -16,16 +16,15 @@ from collections.abc import Mapping
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs
-from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
-from attrpriv.cases.moments import gaussians
+from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Read
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.quantile_clip.draw import clip_spread, wander_of
 from attrpriv.methods.quantile_clip.model_error import model_error
 from attrpriv.methods.quantile_clip.proof import Moments, QuantileClipEvidence

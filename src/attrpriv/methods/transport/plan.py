@@ -15,21 +15,19 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
-from attrpriv.cases.clipping import clip_charge
-from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
-from attrpriv.cases.moments import gaussians, is_exact
+from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, real_epsilon
+from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians, is_exact
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
 from attrpriv.cases.recorded_values import Recorded, masks, recorded
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.dispatch import plan_by
 from attrpriv.methods.transport.case import Told, statistics_of, told_over
 from attrpriv.methods.transport.proof import TransportEvidence

@@ -27,8 +27,8 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Clamp, Rows
+from attrpriv.methods.base.evidence import Charged
 from attrpriv.methods.base.gaussian_proof import matrix_distance, require_covariance
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP

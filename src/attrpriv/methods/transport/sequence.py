@@ -20,15 +20,15 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from attrpriv.cases.budget import Budget, allowed_distance, real_epsilon, sequence_budget
-from attrpriv.cases.moment_words import gaussian_assumptions, gaussian_notes
+from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes
 from attrpriv.cases.recorded_values import Recorded
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate
 from attrpriv.methods.base.clamp import Read
-from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
+from attrpriv.methods.base.clamp_draw import MovedSpread, normal_points
+from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.transport.case import Told, told
 from attrpriv.methods.transport.sequence_case import Case
 from attrpriv.methods.transport.sequence_clamp import Innovations

@@ -15,8 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from attrpriv.methods.base.clamp_draw import statistic
-from attrpriv.methods.base.clamp_error import MovedSpread, normal_points
+from attrpriv.methods.base.clamp_draw import MovedSpread, normal_points, statistic
 from attrpriv.methods.transport.sequence_clamp import shown
 
 if TYPE_CHECKING:

@@ -26,10 +26,9 @@ from pydantic import Field
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.accuracy import ErrorLaw
-from attrpriv.methods.base.charges import Charged
 from attrpriv.methods.base.clamp import Read, Rows
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.evidence import Told
+from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.methods.base.gaussian_proof import shaped
 from attrpriv.methods.transport.proof import TransportCheck
 from attrpriv.methods.transport.sequence_clamp import Innovations

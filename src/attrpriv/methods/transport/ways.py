@@ -13,12 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.noise_design import design
-from attrpriv.cases.shift import Seen
+from attrpriv.cases.shift import Seen, design
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import ClampSpread
-from attrpriv.methods.base.clamp_error import MovedSpread, clamp_spreads
+from attrpriv.methods.base.clamp_draw import ClampSpread, MovedSpread, clamp_spreads
 from attrpriv.methods.base.noise_layout import Design
 from attrpriv.methods.transport.case import Told
 from attrpriv.methods.transport.proof import Moves, TransportCheck, norm, output_spread, shortening, stretch

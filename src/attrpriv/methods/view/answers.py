@@ -16,9 +16,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, ExpectedError, gaussian_error, unaffected
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.parts import ViewPart
-from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.view.plan import plan_view, public_shares
 from attrpriv.problem.problem import Problem

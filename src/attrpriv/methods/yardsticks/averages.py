@@ -13,11 +13,11 @@ import math
 from collections.abc import Sequence
 
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, folded_reach, folded_size, laplace_error, largest_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import ConstantEvidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import AveragesPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
-from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_DOWN

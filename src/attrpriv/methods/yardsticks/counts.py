@@ -16,18 +16,17 @@ from attrpriv.cases.chain_layout import chain_of, chain_tally
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.constant_plan import constant_plan
+from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.expected_count import ExpectedCount, expected_count
 from attrpriv.methods.base.parts import TallyPart
-from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.sensitivity import LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.tally_plan import additive_error
 from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.methods.yardsticks import averages
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.problem.problem import Problem

@@ -6,12 +6,12 @@ Noise of the width of the range over epsilon makes any table look like any other
 from __future__ import annotations
 
 from attrpriv.methods.base.accuracy import Noise, laplace_error
-from attrpriv.methods.base.assemble import assemble
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import LaplaceTerm
 from attrpriv.methods.base.parts import StatisticPart
-from attrpriv.methods.base.plan import ColumnPlan, Plan
+from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.ranged import ranged
-from attrpriv.methods.base.sensitivity import LaplaceTerm
 from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.noise import GRID_BITS, granularity
 from attrpriv.numerics.rounding import SOLVED_DOWN

@@ -10,12 +10,28 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
-    from attrpriv.numerics.calibration.chain_approximation import approximate_chain_score, closed_influence
-    from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, chain_score, node_score
+    from attrpriv.numerics.calibration.chain_quilt import (
+        ChainScore,
+        approximate_chain_score,
+        chain_loss,
+        chain_score,
+        closed_influence,
+        node_score,
+    )
     from attrpriv.numerics.calibration.count_cases import case_delta, case_loss, least_case_scale
     from attrpriv.numerics.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper
     from attrpriv.numerics.calibration.direct import DirectDelta, continuous_gaussian_sigma, direct_delta, least_direct_scale
-    from attrpriv.numerics.calibration.gaussian import classical_mu, gaussian_mu, noise_variance
+    from attrpriv.numerics.calibration.gaussian import (
+        DirectNoise,
+        EqualisedNoise,
+        UnequalNoise,
+        classical_mu,
+        direct_noise,
+        equalised_noise,
+        gaussian_mu,
+        noise_variance,
+        unequal_noise,
+    )
     from attrpriv.numerics.calibration.kernel import CertifiedKernel, certified_kernel, kernel_loss_upper
     from attrpriv.numerics.calibration.kernel_accuracy import KernelError, coupling_error, kernel_error
     from attrpriv.numerics.calibration.laplace import (
@@ -25,18 +41,16 @@ if TYPE_CHECKING:
         least_histogram_scale,
         least_laplace_scale,
     )
-    from attrpriv.numerics.calibration.law_box import CheckedCell, MovingNoise, moving_variance
     from attrpriv.numerics.calibration.linear_program import EnvelopeProgram, KernelProgram, optimal_envelope, optimal_kernel
     from attrpriv.numerics.calibration.network_quilt import NetworkQuilt, network_score
     from attrpriv.numerics.calibration.quantile_clip import QuantileClip, clip_rmse, least_error_split
-    from attrpriv.numerics.calibration.set_valued import SetValuedNoise, set_valued_lam, set_valued_variance
-    from attrpriv.numerics.calibration.unequal import (
-        DirectNoise,
-        EqualisedNoise,
-        UnequalNoise,
-        direct_noise,
-        equalised_noise,
-        unequal_noise,
+    from attrpriv.numerics.calibration.set_valued import (
+        CheckedCell,
+        MovingNoise,
+        SetValuedNoise,
+        moving_variance,
+        set_valued_lam,
+        set_valued_variance,
     )
     from attrpriv.numerics.search import largest_private
 
@@ -44,20 +58,20 @@ _HOME = {
     "CertifiedCoupling": "attrpriv.numerics.calibration.coupling",
     "CertifiedKernel": "attrpriv.numerics.calibration.kernel",
     "ChainScore": "attrpriv.numerics.calibration.chain_quilt",
-    "CheckedCell": "attrpriv.numerics.calibration.law_box",
+    "CheckedCell": "attrpriv.numerics.calibration.set_valued",
     "DirectDelta": "attrpriv.numerics.calibration.direct",
-    "DirectNoise": "attrpriv.numerics.calibration.unequal",
+    "DirectNoise": "attrpriv.numerics.calibration.gaussian",
     "EnvelopeProgram": "attrpriv.numerics.calibration.linear_program",
-    "EqualisedNoise": "attrpriv.numerics.calibration.unequal",
+    "EqualisedNoise": "attrpriv.numerics.calibration.gaussian",
     "KernelError": "attrpriv.numerics.calibration.kernel_accuracy",
     "KernelProgram": "attrpriv.numerics.calibration.linear_program",
     "LaplaceLoss": "attrpriv.numerics.calibration.laplace",
-    "MovingNoise": "attrpriv.numerics.calibration.law_box",
+    "MovingNoise": "attrpriv.numerics.calibration.set_valued",
     "NetworkQuilt": "attrpriv.numerics.calibration.network_quilt",
     "QuantileClip": "attrpriv.numerics.calibration.quantile_clip",
     "SetValuedNoise": "attrpriv.numerics.calibration.set_valued",
-    "UnequalNoise": "attrpriv.numerics.calibration.unequal",
-    "approximate_chain_score": "attrpriv.numerics.calibration.chain_approximation",
+    "UnequalNoise": "attrpriv.numerics.calibration.gaussian",
+    "approximate_chain_score": "attrpriv.numerics.calibration.chain_quilt",
     "case_delta": "attrpriv.numerics.calibration.count_cases",
     "case_loss": "attrpriv.numerics.calibration.count_cases",
     "certified_coupling": "attrpriv.numerics.calibration.coupling",
@@ -66,13 +80,13 @@ _HOME = {
     "chain_score": "attrpriv.numerics.calibration.chain_quilt",
     "classical_mu": "attrpriv.numerics.calibration.gaussian",
     "clip_rmse": "attrpriv.numerics.calibration.quantile_clip",
-    "closed_influence": "attrpriv.numerics.calibration.chain_approximation",
+    "closed_influence": "attrpriv.numerics.calibration.chain_quilt",
     "continuous_gaussian_sigma": "attrpriv.numerics.calibration.direct",
     "coupling_error": "attrpriv.numerics.calibration.kernel_accuracy",
     "coupling_loss_upper": "attrpriv.numerics.calibration.coupling",
     "direct_delta": "attrpriv.numerics.calibration.direct",
-    "direct_noise": "attrpriv.numerics.calibration.unequal",
-    "equalised_noise": "attrpriv.numerics.calibration.unequal",
+    "direct_noise": "attrpriv.numerics.calibration.gaussian",
+    "equalised_noise": "attrpriv.numerics.calibration.gaussian",
     "gaussian_mu": "attrpriv.numerics.calibration.gaussian",
     "histogram_loss": "attrpriv.numerics.calibration.laplace",
     "kernel_error": "attrpriv.numerics.calibration.kernel_accuracy",
@@ -84,7 +98,7 @@ _HOME = {
     "least_error_split": "attrpriv.numerics.calibration.quantile_clip",
     "least_histogram_scale": "attrpriv.numerics.calibration.laplace",
     "least_laplace_scale": "attrpriv.numerics.calibration.laplace",
-    "moving_variance": "attrpriv.numerics.calibration.law_box",
+    "moving_variance": "attrpriv.numerics.calibration.set_valued",
     "network_score": "attrpriv.numerics.calibration.network_quilt",
     "node_score": "attrpriv.numerics.calibration.chain_quilt",
     "noise_variance": "attrpriv.numerics.calibration.gaussian",
@@ -92,7 +106,7 @@ _HOME = {
     "optimal_kernel": "attrpriv.numerics.calibration.linear_program",
     "set_valued_lam": "attrpriv.numerics.calibration.set_valued",
     "set_valued_variance": "attrpriv.numerics.calibration.set_valued",
-    "unequal_noise": "attrpriv.numerics.calibration.unequal",
+    "unequal_noise": "attrpriv.numerics.calibration.gaussian",
 }
 
 __all__ = [

@@ -30,7 +30,7 @@ from attrpriv.numerics.calibration.half_lines import TAIL, WholeNoise
 from attrpriv.numerics.calibration.pair_families import Block, Family, family_of
 from attrpriv.numerics.divergences.gaussian_mixture import gaussian_mixture_delta_upper
 from attrpriv.numerics.divergences.lattice import lattice_delta_upper
-from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+from attrpriv.numerics.laws.gaussian import GaussianMixture
 from attrpriv.numerics.laws.lattice import LatticeLaw, discrete_gaussian, discrete_laplace
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from attrpriv.numerics.search import largest_private, least_place

@@ -9,12 +9,17 @@ for small eps and *unsound* for large eps (it first fails at eps = 7.463474 for 
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper, hockey_stick
+from attrpriv.numerics.laws.gaussian import GaussianLaw
+from attrpriv.numerics.rounding import AIMED_UP, SUMMED_UP
 from attrpriv.numerics.search import largest_private
 
 
@@ -71,3 +76,141 @@ def _require(epsilon: float, delta: float) -> None:
         raise UsageError(f"epsilon: must be finite and at least 0. Got {epsilon}.")
     if not 0 < delta < 1:
         raise UsageError(f"delta: a Gaussian mechanism needs delta above 0 and below 1. Got {delta}.")
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# The least Gaussian noise for conditional laws N(m_a, v_a) whose variance depends on the secret.
+#
+# Two ways, and the smaller one is named:
+#
+#     direct     one s^2 for all: the smallest with H(N(m_a, v_a + s^2) || N(m_b, v_b + s^2)) <= delta for every pair, both ways
+#     equalising   N(0, vmax - v_a) makes all variances equal; then s^2 = max(0, (gap/mu*)^2 - vmax)
+#
+# Direct noise grows privacy monotonically (more noise is post-processing). Equalising needs v_a to be known exactly, and the
+# owner to read a; the only scale that may be reported is that of the result, vmax + s^2, never vmax - v_a, which names a.
+#
+# What must never change: both results were checked at the number returned, rounded up, over all pairs and both directions.
+
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class DirectNoise:
+    """Noise of one variance for all; `upper` bounds H of the worst ordered pair at it."""
+
+    variance: float
+    pair: Pair
+    upper: float
+
+
+@dataclass(frozen=True)
+class EqualisedNoise:
+    """Every output has variance `target` = vmax + extra; law a gets noise of variance target - v_a, at most `variance`."""
+
+    target: float
+    extra: float
+    variance: float
+    pair: Pair
+    upper: float
+
+    def noise_for(self, variance: float) -> float:
+        """The noise variance for a law of this variance. Secret: it tells the law apart."""
+        if not 0 <= variance <= self.target:
+            raise UsageError(f"variance: must be from 0 to {self.target:g}. Got {variance}.")
+        return self.target - variance
+
+
+@dataclass(frozen=True)
+class UnequalNoise:
+    """Both ways; `smaller` names the one whose largest noise variance is smaller."""
+
+    direct: DirectNoise
+    equalised: EqualisedNoise
+    smaller: Literal["direct", "equalised"]
+
+
+def unequal_noise(
+    means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
+) -> UnequalNoise:
+    """The least noise for the laws N(means[a], variances[a]), over `pairs` of them (all pairs if none are named).
+
+    >>> found = unequal_noise([0.0, 0.0], [4.0, 1.0], 1.0, 1e-5)
+    >>> found.direct.variance > 0, found.equalised.variance, found.smaller
+    (True, 3.0, 'equalised')
+    """
+    means, variances, chosen = _family(means, variances, pairs)
+    direct = direct_noise(means, variances, epsilon, delta, chosen)
+    equalised = equalised_noise(means, variances, epsilon, delta, chosen)
+    return UnequalNoise(direct, equalised, "direct" if direct.variance <= equalised.variance else "equalised")
+
+
+def direct_noise(
+    means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
+) -> DirectNoise:
+    """The smallest noise variance, from above, that hides every pair both ways.
+
+    >>> direct_noise([0.0, 1.0], [1.0, 1.0], 1.0, 1e-5).variance > (1 / 0.2680512) ** 2 - 1
+    True
+    """
+    gaussian_mu(epsilon, delta)  # validates both
+    means, variances, chosen = _family(means, variances, pairs)
+    variance = 0.0
+    # The furthest first: most other pairs are then private already, and need one look each.
+    for pair in sorted(chosen, key=lambda p: -abs(means[p[0]] - means[p[1]])):
+        if _upper(means, variances, pair, variance, epsilon) > delta:
+            variance = max(variance, _least(means, variances, pair, epsilon, delta))
+    upper, pair = max((_upper(means, variances, pair, variance, epsilon), pair) for pair in chosen)
+    return DirectNoise(variance, pair, upper)
+
+
+def equalised_noise(
+    means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
+) -> EqualisedNoise:
+    """The noise that gives all laws the variance vmax + extra, with the least extra that hides every pair."""
+    mu = gaussian_mu(epsilon, delta)
+    means, variances, chosen = _family(means, variances, pairs)
+    pair = max(chosen, key=lambda p: abs(means[p[0]] - means[p[1]]))
+    # Every law is one of `variances`, whether or not a pair names it: the owner's may be any of them.
+    gap, most = abs(means[pair[0]] - means[pair[1]]), max(variances)
+    target = max(most, (gap / mu) ** 2 * SUMMED_UP)
+    while gap > 0 and gaussian_delta_upper(epsilon, gap / math.sqrt(target) * SUMMED_UP) > delta:
+        target *= SUMMED_UP
+    upper = gaussian_delta_upper(epsilon, gap / math.sqrt(target) * SUMMED_UP) if gap > 0 else 0.0
+    return EqualisedNoise(target, target - most, target - min(variances), pair, upper)
+
+
+def _least(means: Sequence[float], variances: Sequence[float], pair: Pair, epsilon: float, delta: float) -> float:
+    """The smallest noise for one pair, searched as the largest precision that is private."""
+    scale = max(variances[pair[0]], variances[pair[1]], (means[pair[0]] - means[pair[1]]) ** 2)
+    precision = largest_private(lambda x: _upper(means, variances, pair, 1 / x, epsilon) <= delta, start=1 / scale)
+    return 1 / precision
+
+
+def _upper(means: Sequence[float], variances: Sequence[float], pair: Pair, noise: float, epsilon: float) -> float:
+    """H of the two noisy laws, the larger of both directions."""
+    a, b = pair
+    totals = variances[a] + noise, variances[b] + noise
+    if not min(totals) > 0:
+        # A law without any spread is told apart from every other law.
+        return 0.0 if means[a] == means[b] and variances[a] == variances[b] else 1.0
+    laws = GaussianLaw(means[a], totals[0]), GaussianLaw(means[b], totals[1])
+    return max(hockey_stick(*laws, epsilon), hockey_stick(*laws[::-1], epsilon)) * AIMED_UP
+
+
+def _family(
+    means: Sequence[float], variances: Sequence[float], pairs: Iterable[Pair] | None
+) -> tuple[tuple[float, ...], tuple[float, ...], tuple[Pair, ...]]:
+    """The laws as plain floats and the pairs to hide, all checked."""
+    if len(means) != len(variances) or len(means) < 2:
+        raise UsageError(f"laws: needs a mean and a variance for each of two or more. Got {len(means)} and {len(variances)}.")
+    for mean, variance in zip(means, variances, strict=True):
+        if not (math.isfinite(mean) and math.isfinite(variance) and variance >= 0):
+            raise UsageError(f"laws: needs finite means and variances at least 0. Got {mean}, {variance}.")
+    chosen = tuple(itertools.combinations(range(len(means)), 2)) if pairs is None else tuple(pairs)
+    if not chosen:
+        raise UsageError("pairs: needs at least one pair. Got none.")
+    for a, b in chosen:
+        if not (0 <= a < len(means) and 0 <= b < len(means) and a != b):
+            raise UsageError(f"pairs: must name two different laws by number. Got {(a, b)}.")
+    return tuple(map(float, means)), tuple(map(float, variances)), chosen

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.calibration.box_accuracy import box_laws
+from attrpriv.numerics.calibration.box_loss import box_laws
 from attrpriv.numerics.calibration.coupling import CertifiedCoupling, overlaps
 from attrpriv.numerics.calibration.kernel import WEIGHT_BITS, CertifiedKernel, objective, require_prior
 from attrpriv.numerics.calibration.secret_laws import BITS, Family, SecretLaws, secret_laws

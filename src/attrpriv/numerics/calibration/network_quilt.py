@@ -4,7 +4,7 @@
 
 The general form of `chain_quilt`: the entries are the nodes of a network (the attributes of one record, say), and any set of
 other entries may be the quilt Q. Deleting Q from the drawing is not enough: two parents of a common child become dependent
-when the child, or something below it, is in Q (`networks.separation`). What must never change: N is everything outside Q that
+when the child, or something below it, is in Q (`networks.network`). What must never change: N is everything outside Q that
 is not d-separated from X_i given Q, and of several networks (Theta) each pair of node and quilt counts with its largest
 influence.
 """
@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.influence import max_influence
-from attrpriv.numerics.networks.network import Network
-from attrpriv.numerics.networks.separation import connected
+from attrpriv.numerics.networks.network import Network, connected
 from attrpriv.numerics.rounding import COMPUTED_UP
 
 MOST_NODES = 12

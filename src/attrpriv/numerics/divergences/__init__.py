@@ -12,7 +12,14 @@ from attrpriv.lazy import attribute
 if TYPE_CHECKING:
     from attrpriv.numerics.divergences.chain_influence import ChainInfluence
     from attrpriv.numerics.divergences.families import FamilyWasserstein, family_wasserstein
-    from attrpriv.numerics.divergences.gaussian import gaussian_delta, gaussian_delta_upper, gaussian_epsilon, hockey_stick
+    from attrpriv.numerics.divergences.gaussian import (
+        gaussian_delta,
+        gaussian_delta_upper,
+        gaussian_epsilon,
+        hockey_stick,
+        unequal_delta,
+        unequal_delta_upper,
+    )
     from attrpriv.numerics.divergences.gaussian_mixture import gaussian_mixture_delta_upper
     from attrpriv.numerics.divergences.influence import Influence, max_influence
     from attrpriv.numerics.divergences.lattice import (
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
         pointwise_hockey_stick,
         set_valued_hockey_stick,
     )
-    from attrpriv.numerics.divergences.unequal import unequal_delta, unequal_delta_upper
     from attrpriv.numerics.divergences.wasserstein import Closeness, Wasserstein, close_distance, wasserstein_inf
 
 _HOME = {
@@ -58,8 +64,8 @@ _HOME = {
     "moving_upper": "attrpriv.numerics.divergences.moving_sets",
     "pointwise_hockey_stick": "attrpriv.numerics.divergences.set_valued",
     "set_valued_hockey_stick": "attrpriv.numerics.divergences.set_valued",
-    "unequal_delta": "attrpriv.numerics.divergences.unequal",
-    "unequal_delta_upper": "attrpriv.numerics.divergences.unequal",
+    "unequal_delta": "attrpriv.numerics.divergences.gaussian",
+    "unequal_delta_upper": "attrpriv.numerics.divergences.gaussian",
     "wasserstein_inf": "attrpriv.numerics.divergences.wasserstein",
 }
 

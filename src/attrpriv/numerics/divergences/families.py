@@ -38,8 +38,8 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.transport import exact_measure, monotone_coupling
 from attrpriv.numerics.divergences.wasserstein import close_distance, wasserstein_inf
+from attrpriv.numerics.laws.binomial import BinomialTails, binomial_tails
 from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, record_sum
-from attrpriv.numerics.laws.tails import BinomialTails, binomial_tails
 from attrpriv.numerics.rounding import UNIT
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+    from attrpriv.numerics.laws.gaussian import GaussianMixture
 
     Array = NDArray[np.float64]
 

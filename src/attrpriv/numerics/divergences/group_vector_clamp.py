@@ -31,10 +31,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from attrpriv.numerics.divergences.coupled import Between, coupled_upper
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
+from attrpriv.numerics.divergences.groups import Between, coupled_upper
 from attrpriv.numerics.divergences.vector_loss import LossLaw, loss_law
-from attrpriv.numerics.laws.groups_vector import Vector, VectorCase
+from attrpriv.numerics.laws.groups import Vector, VectorCase
 from attrpriv.numerics.rounding import COMPUTED_UP, ULP
 
 if TYPE_CHECKING:

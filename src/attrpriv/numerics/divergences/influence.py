@@ -24,10 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenDict
-from attrpriv.numerics.networks.bounds import bounds, bounds_given
-from attrpriv.numerics.networks.inference import joint_law
-from attrpriv.numerics.networks.network import Network, read_network
-from attrpriv.numerics.networks.separation import boundary
+from attrpriv.numerics.networks.inference import bounds, bounds_given, joint_law
+from attrpriv.numerics.networks.network import Network, boundary, read_network
 
 if TYPE_CHECKING:
     import numpy as np

@@ -35,8 +35,8 @@ from attrpriv.numerics.divergences.transport import (
     monotone_coupling,
     unmatched,
 )
+from attrpriv.numerics.laws.binomial import LogTails
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
-from attrpriv.numerics.laws.tails import LogTails
 from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
+    from attrpriv.numerics.laws.binomial import BinomialTails, binomial_tails
     from attrpriv.numerics.laws.count_cases import CountCases, case_laws
     from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
-    from attrpriv.numerics.laws.gaussian import GaussianLaw
-    from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+    from attrpriv.numerics.laws.gaussian import GaussianLaw, GaussianMixture
     from attrpriv.numerics.laws.intervals import EndRange, Interval, IntervalUnion, parse_case, parse_cases, require_disjoint
     from attrpriv.numerics.laws.lattice import (
         LatticeLaw,
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
     from attrpriv.numerics.laws.law_box import Cell, MovingCases, Spread
     from attrpriv.numerics.laws.markov import MarkovChain
     from attrpriv.numerics.laws.records import CountPairs, RecordLaws
-    from attrpriv.numerics.laws.tails import BinomialTails, binomial_tails
 
 _HOME = {
-    "BinomialTails": "attrpriv.numerics.laws.tails",
+    "BinomialTails": "attrpriv.numerics.laws.binomial",
     "Cell": "attrpriv.numerics.laws.law_box",
     "CountCases": "attrpriv.numerics.laws.count_cases",
     "CountPairs": "attrpriv.numerics.laws.records",
     "EndRange": "attrpriv.numerics.laws.intervals",
     "GaussianLaw": "attrpriv.numerics.laws.gaussian",
-    "GaussianMixture": "attrpriv.numerics.laws.gaussian_mixture",
+    "GaussianMixture": "attrpriv.numerics.laws.gaussian",
     "Interval": "attrpriv.numerics.laws.intervals",
     "IntervalUnion": "attrpriv.numerics.laws.intervals",
     "LatticeLaw": "attrpriv.numerics.laws.lattice",
@@ -44,7 +43,7 @@ _HOME = {
     "RecordLaws": "attrpriv.numerics.laws.records",
     "Spread": "attrpriv.numerics.laws.law_box",
     "binomial_sum": "attrpriv.numerics.laws.lattice",
-    "binomial_tails": "attrpriv.numerics.laws.tails",
+    "binomial_tails": "attrpriv.numerics.laws.binomial",
     "case_laws": "attrpriv.numerics.laws.count_cases",
     "discrete_gaussian": "attrpriv.numerics.laws.lattice",
     "discrete_laplace": "attrpriv.numerics.laws.lattice",

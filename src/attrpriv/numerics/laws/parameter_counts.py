@@ -26,12 +26,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.laws.binomial import LogTails, binomial_tails
 from attrpriv.numerics.laws.count_cases import MixedMasses
 from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum
 from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, mixture
 from attrpriv.numerics.laws.lattice_law import require_probabilities, up
 from attrpriv.numerics.laws.records import Interval01, Number
-from attrpriv.numerics.laws.tails import LogTails, binomial_tails
 from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:

@@ -304,7 +304,7 @@ def test_frozen() -> None:
 
 def test_the_risk_of_a_fit_is_paid_on_top() -> None:
     """Where it is most of delta: a promise just below it fails, and just above it holds."""
-    from attrpriv.methods.base.sensitivity import ConstantEvidence
+    from attrpriv.methods.base.evidence import ConstantEvidence
 
     risk = 0.01
     for promised, holds in ((risk, True), (risk * (1 - 1e-12), False), (risk * (1 + 1e-12), True)):

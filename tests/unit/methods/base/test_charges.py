@@ -12,7 +12,7 @@ import pytest
 
 from attrpriv.cases.budget import Budget
 from attrpriv.errors import PolicyError
-from attrpriv.methods.base.charges import CHARGES, Charged
+from attrpriv.methods.base.evidence import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
 from tests.unit.methods.proofs import every
 

@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.discrete_noise import WholeSpread
+from attrpriv.methods.base.tally import WholeSpread
 
 Kind = Literal["laplace", "gaussian"]
 LAWS: list[tuple[Kind, float]] = [

@@ -7,8 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from attrpriv.methods.base.evidence import Counted, Evidence, kind_of, words_of
-from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence
+from attrpriv.methods.base.evidence import ConstantEvidence, Counted, Evidence, LaplaceEvidence, kind_of, words_of
 from attrpriv.methods.table import METHODS, home_of_evidence
 
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from attrpriv.methods.base.sensitivity import ConstantEvidence, LaplaceEvidence, LaplaceTerm, least_width
+from attrpriv.methods.base.evidence import ConstantEvidence, LaplaceEvidence, LaplaceTerm, least_width
 from tests.unit.methods.proofs import counted, refused
 
 

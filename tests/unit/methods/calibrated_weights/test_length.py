@@ -11,8 +11,8 @@ from scipy.integrate import quad
 from scipy.stats import chi2, kstest, ncx2
 
 from attrpriv.errors import UsageError
-from attrpriv.methods.calibrated_weights import length as calibrated_weights
-from attrpriv.methods.calibrated_weights.length import Failure, failure_upper, least_bound
+from attrpriv.methods.calibrated_weights import proof as calibrated_weights
+from attrpriv.methods.calibrated_weights.proof import Failure, failure_upper, least_bound
 from attrpriv.numerics.laws.chi_squared import lower_tail_upper
 
 SCHOOL = Failure(rows=10_000, columns=1, fixed=1, distance=9e4)

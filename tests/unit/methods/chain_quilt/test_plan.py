@@ -11,7 +11,7 @@ from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import AttrprivError, Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.chain_quilt.proof import ChainEvidence
+from attrpriv.methods.chain_quilt.plan import ChainEvidence
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.methods.chain_quilt.proof import ChainCheck, ChainEvidence
+from attrpriv.methods.chain_quilt.plan import ChainCheck, ChainEvidence
 from attrpriv.numerics.laws.markov import MarkovChain
 from tests.unit.methods.proofs import counted, refused
 

@@ -23,7 +23,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.replanned import require_asked_for
+from attrpriv.session.record import require_asked_for
 from tests.unit.methods.counts import STAY, column, problem, smokers
 
 SOME = Secret("count(smoker = 'yes')", between=(40, 80))

@@ -15,7 +15,7 @@ from attrpriv.methods.count_transport.hybrid import hybrid_loss, least_hybrid_sc
 from attrpriv.methods.count_transport.reference import tuned_transport
 from attrpriv.methods.count_transport.target import CountTransport, transport_row
 from attrpriv.numerics.calibration.coupling import overlaps
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.numerics.laws.test_fixed_window import VISITS, exact_law
 

@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import linprog
 
 from attrpriv.errors import RefusedError
-from attrpriv.methods.count_transport.projection import clipped_path, projected_law
+from attrpriv.methods.count_transport.target import clipped_path, projected_law
 from attrpriv.numerics.calibration.coupling import nearest_law
 from attrpriv.numerics.laws.fixed_window import BITS, window_law
 from attrpriv.numerics.laws.records import RecordLaws

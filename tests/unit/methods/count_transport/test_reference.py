@@ -15,7 +15,7 @@ from attrpriv.methods.count_transport.target import CountTransport, Reference, t
 from attrpriv.numerics.calibration.coupling import overlaps
 from attrpriv.numerics.calibration.linear_program import optimal_envelope
 from attrpriv.numerics.calibration.secret_laws import float_laws, secret_laws
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.numerics.laws.test_fixed_window import VISITS, exact_law
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.witness import witness
-from attrpriv.assumptions.worst_case import candidates
+from attrpriv.assumptions.worst_case import candidates, witness
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan

@@ -15,9 +15,8 @@ from scipy.stats import binom
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.group_transport.proof import GroupTransportEvidence, GroupVectorTransportEvidence, between_of
-from attrpriv.numerics.calibration.groups_vector import equalise
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.calibration.groups import equalise
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused
 
 CASE = GroupCase(n=100, low=10, high=60, apart=30, members=((36.0, 11.0),), rest=((42.0, 3.0),))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from attrpriv.methods.group_transport.clamp import Moves
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, beside, best_vector_clamp, beyond, clamped_vector_delta
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.calibration.groups_vector import equalise, equalising_covariance
-from attrpriv.numerics.divergences.coupled import Between
+from attrpriv.numerics.calibration.groups import equalise, equalising_covariance
 from attrpriv.numerics.divergences.group_vector_clamp import Ball, runs_of
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.divergences.groups import Between
+from attrpriv.numerics.laws.groups import VectorCase
 from tests.unit.numerics.divergences.test_vector_loss import integrated
 
 Matrix = NDArray[np.float64]

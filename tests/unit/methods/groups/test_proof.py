@@ -14,9 +14,8 @@ from scipy.stats import binom
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.equalising import belong_together, common_bits
 from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
-from attrpriv.numerics.calibration.groups_vector import Part, equalise
-from attrpriv.numerics.laws.groups import GroupCase
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.calibration.groups import Part, equalise
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused
 
 CASE = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0),), rest=((42.0, 3.0),))

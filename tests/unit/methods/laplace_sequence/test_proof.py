@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.methods.base.sensitivity import LaplaceTerm
+from attrpriv.methods.base.evidence import LaplaceTerm
 from attrpriv.methods.laplace_sequence.proof import (
     MOST_DRAWS,
     CountDraw,

@@ -15,7 +15,7 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.optimal.near_coupling import certified_near_coupling
 from attrpriv.numerics.calibration.coupling import CertifiedCoupling, certified_coupling, coupling_loss_upper, overlaps
 from attrpriv.numerics.calibration.kernel import certified_kernel
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.numerics.laws.test_fixed_window import VISITS, exact_law
 

@@ -19,12 +19,12 @@ from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.view.answers import standard_error
-from attrpriv.methods.view.proof import ViewEvidence
+from attrpriv.methods.view.plan import ViewEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.view_estimates import estimate as _estimate
+from attrpriv.session.view_rows import estimate as _estimate
 
 SHARE = Secret("share(g = 'F')", between=(0.25, 0.4))
 

@@ -16,8 +16,7 @@ from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.view_plan import REAL_RECORDS, ViewCell, ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
-from attrpriv.methods.view.plan import public_shares
-from attrpriv.methods.view.proof import ViewEvidence
+from attrpriv.methods.view.plan import ViewEvidence, public_shares
 from attrpriv.numerics.laws.binomial import binomial_below
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Refusal

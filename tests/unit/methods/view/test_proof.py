@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.methods.base.view_plan import ViewCell
-from attrpriv.methods.view.proof import ViewEvidence
+from attrpriv.methods.view.plan import ViewEvidence
 from tests.unit.methods.proofs import accepted, refused
 
 

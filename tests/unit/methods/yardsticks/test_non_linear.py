@@ -14,9 +14,9 @@ import pytest
 
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
+from attrpriv.methods.base.column_plan import StatisticPlan
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.ranged import ranged
-from attrpriv.methods.base.statistic_plan import StatisticPlan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.markov_quilt.proof import QuiltEvidence
 from attrpriv.numerics.networks.network import Network, Node

@@ -15,13 +15,18 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.calibration.chain_approximation import approximate_chain_score, closed_influence, mixing
-from attrpriv.numerics.calibration.chain_quilt import chain_loss, chain_score, node_score
+from attrpriv.numerics.calibration.chain_quilt import (
+    approximate_chain_score,
+    chain_loss,
+    chain_score,
+    closed_influence,
+    mixing,
+    node_score,
+)
 from attrpriv.numerics.calibration.network_quilt import network_score
 from attrpriv.numerics.divergences.chain_influence import ChainInfluence
 from attrpriv.numerics.laws.markov import MarkovChain
-from attrpriv.numerics.networks.network import Network, Node
-from attrpriv.numerics.networks.separation import connected
+from attrpriv.numerics.networks.network import Network, Node, connected
 from tests.unit.numerics.laws.test_markov import PAPER, chains
 
 

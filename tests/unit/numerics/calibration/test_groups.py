@@ -18,22 +18,19 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.frozen import FrozenModel
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.calibration.groups import (
-    Form,
-    GroupCase,
     equalised_target,
     equalising_variance,
-    group_delta_upper,
     least_group_noise,
     most_equalising,
     population_range,
     population_tail,
 )
 from attrpriv.numerics.divergences import groups as module
-from attrpriv.numerics.divergences.gaussian import hockey_stick
-from attrpriv.numerics.divergences.groups import pair_upper
-from attrpriv.numerics.divergences.unequal import unequal_delta
+from attrpriv.numerics.divergences.gaussian import hockey_stick, unequal_delta
+from attrpriv.numerics.divergences.groups import Form, group_delta_upper, pair_upper
 from attrpriv.numerics.laws.binomial import binomial_above, binomial_below
 from attrpriv.numerics.laws.gaussian import GaussianLaw
+from attrpriv.numerics.laws.groups import GroupCase
 
 HOURS = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0),), rest=((42.0, 12.0),))
 # The variance differs so much that it tells more than the mean.

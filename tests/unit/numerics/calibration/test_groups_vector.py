@@ -14,19 +14,19 @@ from numpy.typing import NDArray
 
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.calibration.groups import GroupCase, least_group_noise
-from attrpriv.numerics.calibration.groups_vector import (
+from attrpriv.numerics.calibration.groups import (
     Equalised,
     _whitened,
     equalise,
     equalising_covariance,
     equalising_error,
     least_group_covariance,
+    least_group_noise,
     part_weights,
     vector_delta_upper,
 )
 from attrpriv.numerics.divergences.gaussian import gaussian_delta
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 
 Matrix = NDArray[np.float64]
 

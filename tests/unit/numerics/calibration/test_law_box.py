@@ -7,8 +7,7 @@ import math
 import pytest
 
 from attrpriv.errors import QueryError, UsageError
-from attrpriv.numerics.calibration.law_box import MovingNoise, moving_variance
-from attrpriv.numerics.calibration.set_valued import set_valued_upper, set_valued_variance
+from attrpriv.numerics.calibration.set_valued import MovingNoise, moving_variance, set_valued_upper, set_valued_variance
 from attrpriv.numerics.divergences.moving_sets import moving_upper
 from attrpriv.numerics.laws.intervals import parse_case, parse_cases
 from attrpriv.numerics.laws.law_box import Cell, MovingCases, Spread

@@ -11,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.calibration.unequal import direct_noise, equalised_noise, unequal_noise
-from attrpriv.numerics.divergences.gaussian import hockey_stick
-from attrpriv.numerics.divergences.unequal import unequal_delta
+from attrpriv.numerics.calibration.gaussian import direct_noise, equalised_noise, gaussian_mu, unequal_noise
+from attrpriv.numerics.divergences.gaussian import hockey_stick, unequal_delta
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 from tests.unit.numerics.divergences.test_unequal import truth
 

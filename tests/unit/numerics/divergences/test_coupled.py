@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.numerics.divergences.coupled import Between, coupled_upper
+from attrpriv.numerics.divergences.groups import Between, coupled_upper
 
 BETWEEN = Between(50, 0.1)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
 from attrpriv.numerics.divergences.gaussian_mixture import _by_cells, _direction, gaussian_mixture_delta_upper
-from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+from attrpriv.numerics.laws.gaussian import GaussianMixture
 from attrpriv.numerics.laws.lattice import binomial_sum, record_sum
 
 

@@ -13,9 +13,14 @@ from scipy.special import gammaln
 
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.group_transport.clamp import Moves, best_clamp, widest_reach
-from attrpriv.numerics.divergences.coupled import Between, coupled_upper
-from attrpriv.numerics.divergences.group_clamp import clamped_gap, clamped_group_delta_upper
-from attrpriv.numerics.divergences.groups import Form, group_delta_upper
+from attrpriv.numerics.divergences.groups import (
+    Between,
+    Form,
+    clamped_gap,
+    clamped_group_delta_upper,
+    coupled_upper,
+    group_delta_upper,
+)
 from attrpriv.numerics.laws.groups import GroupCase
 
 EPSILON, DELTA = 1.0, 1e-4

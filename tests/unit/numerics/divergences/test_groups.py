@@ -10,8 +10,13 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.numerics.divergences.group_clamp import clamped_gap, clamped_group_delta_upper
-from attrpriv.numerics.divergences.groups import EQUALISED_ETA, group_delta_upper, pair_upper
+from attrpriv.numerics.divergences.groups import (
+    EQUALISED_ETA,
+    clamped_gap,
+    clamped_group_delta_upper,
+    group_delta_upper,
+    pair_upper,
+)
 from attrpriv.numerics.laws.groups import GroupCase
 
 CASE = GroupCase(n=100, low=25, high=40, apart=15, members=((36.0, 11.0), (37.0, 9.0)), rest=((42.0, 3.0),))

@@ -11,8 +11,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
-from attrpriv.numerics.divergences.unequal import unequal_delta, unequal_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick, unequal_delta, unequal_delta_upper
 from attrpriv.numerics.laws.gaussian import GaussianLaw
 
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from attrpriv.errors import UsageError
 from attrpriv.numerics.divergences.transport import Measure, exact_measure, largest_matching, monotone_coupling, unmatched
 from attrpriv.numerics.divergences.wasserstein import close_distance, wasserstein_inf
+from attrpriv.numerics.laws.binomial import binomial_tails
 from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum
-from attrpriv.numerics.laws.tails import binomial_tails
 
 CHEN = {1: 0.6, 2: 0.2, 100: 0.2}, {1: 0.4, 2: 0.3, 3: 0.2, 100: 0.1}
 SICK, WELL = {0: 0.2, 1: 0.225, 2: 0.5, 3: 0.075, 4: 0.0}, {0: 0.0, 1: 0.075, 2: 0.5, 3: 0.225, 4: 0.2}

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import binom
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.laws.count_prior import CountPrior
+from attrpriv.numerics.laws.count_cases import CountPrior
 
 
 def test_a_share_is_binomial_within_the_range() -> None:

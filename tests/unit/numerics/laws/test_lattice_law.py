@@ -15,7 +15,7 @@ import pytest
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.laws import lattice_law
-from attrpriv.numerics.laws.gaussian_mixture import GaussianMixture
+from attrpriv.numerics.laws.gaussian import GaussianMixture
 from attrpriv.numerics.laws.lattice_law import SMALLEST, LatticeLaw, mixture, require_probabilities, up
 
 

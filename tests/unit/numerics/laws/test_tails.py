@@ -9,7 +9,7 @@ import mpmath
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.laws.tails import BinomialTails, binomial_tails
+from attrpriv.numerics.laws.binomial import BinomialTails, binomial_tails
 
 
 def worst(tails: BinomialTails) -> float:

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from attrpriv.numerics.networks.network import Network, Node
-from attrpriv.numerics.networks.separation import ancestors, ancestral, boundary, connected
+from attrpriv.numerics.networks.network import Network, Node, ancestors, ancestral, boundary, connected
 from tests.unit.assumptions.networks import joint, random_network
 
 COIN = Node(states=("0", "1"), table=((0.5, 0.5),))
