@@ -152,3 +152,15 @@ def test_bad_input_is_refused(bad: float) -> None:
 def test_equal_variances_have_their_own_function() -> None:
     with pytest.raises(UsageError, match="the two variances must differ"):
         unequal_delta(GaussianLaw(0.0, 1.0), GaussianLaw(1.0, 1.0), 1.0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "variance", "epsilon"), [(1e141, 2.0, 1.0), (0.5, 1e141, 1.0), (0.5, 1e-141, 1.0), (0.5, 2.0, 1e141)]
+)
+def test_what_is_out_of_reach_of_floats_is_told_apart(mean: float, variance: float, epsilon: float) -> None:
+    """Each of distance, ratio and epsilon alone; nothing is claimed of such laws."""
+    far = GaussianLaw(mean, variance)
+    assert unequal_delta_upper(far, GaussianLaw(0.0, 1.0), epsilon) == 1.0
+    assert unequal_delta(far, GaussianLaw(0.0, 1.0), epsilon) == 1.0
+    near = unequal_delta_upper(GaussianLaw(0.5, 2.0), GaussianLaw(0.0, 1.0), 1.0)
+    assert 0 < near < 0.2
