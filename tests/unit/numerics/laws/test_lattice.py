@@ -264,3 +264,11 @@ def test_a_vacuous_relative_error_becomes_an_absolute_one() -> None:
     law = LatticeLaw(0, np.array([0.5, 0.5]), 0.7, 0.0)
     assert math.isinf(law.error)
     assert law.lost >= 0.7
+
+
+def test_tails_just_inside_and_just_outside() -> None:
+    for tail in (0.0, 1e-280, 0.999):
+        assert binomial_sum(4, 0.5, 3, 0.25, tail=tail).masses.sum() > 0
+    for tail in (1e-281, 1.0, -1e-9, math.nan):
+        with pytest.raises(UsageError, match="tail"):
+            binomial_sum(4, 0.5, 3, 0.25, tail=tail)
