@@ -303,10 +303,14 @@ def measure(files: Sequence[str] = SUITES) -> None:
 
 
 def new_files() -> list[str]:
-    """Files of tests that were changed since they were measured."""
-    last = max(path.stat().st_mtime for path in KEPT.glob("seconds*.xml"))
+    """Files of tests that were never measured, or changed since."""
+    measured: dict[str, float] = {}
+    for path in sorted(KEPT.glob("seconds*.xml")):
+        began = float(path.stem.removeprefix("seconds") or 0)
+        measured |= {str(case.get("file")): began for case in ElementTree.parse(path).iter("testcase")}
     files = [path for suite in (*SUITES, "tests/unit/session") for path in (ROOT / suite).rglob("test_*.py")]
-    return sorted(path.relative_to(ROOT).as_posix() for path in files if path.stat().st_mtime > last)
+    named = {path.relative_to(ROOT).as_posix(): path.stat().st_mtime for path in files}
+    return sorted(name for name, changed_at in named.items() if changed_at > measured.get(name, 0.0))
 
 
 PLANS = """
