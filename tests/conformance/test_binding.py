@@ -185,3 +185,30 @@ def test_the_known_holes_are_closed_by_the_binding_alone(hole: str, monkeypatch:
         forge(made).verify()
     monkeypatch.setattr(plan_check, "binding_of", lambda plan: plan.bound)
     forge(made).verify()
+
+
+@pytest.mark.parametrize("change", [{"epsilon": 0.5}, {"delta": 1e-3}])
+def test_a_plan_that_was_bound_anew_still_promises_what_its_certificate_does(change: dict[str, float]) -> None:
+    """The digest fits, the certificate holds, what is drawn is covered: another promise is found all the same."""
+    made = plan(problem(tolerance=0), "gaussian")
+    forged = made.model_copy(update=change)
+    bound = forged.model_copy(update={"bound": binding_of(forged)})
+    made.model_copy(update={"bound": binding_of(made)}).verify()
+    with pytest.raises(CertificateError):
+        bound.verify()
+
+
+def test_a_plan_that_was_bound_anew_still_draws_what_its_certificate_counted_on() -> None:
+    made = plan(problem(tolerance=0), "gaussian")
+    told: Any = made.to_json()
+    forged = Plan.from_json(_halved(told))
+    with pytest.raises(CertificateError):
+        forged.model_copy(update={"bound": binding_of(forged)}).verify()
+
+
+def _halved(told: Any) -> Any:
+    """Half of the noise on every average, wherever the plan says so but in its certificate."""
+    if isinstance(told, dict):
+        return {key: value / 2 if key == "independent" and isinstance(value, float) else value if key == "certificate"
+                else _halved(value) for key, value in told.items()}  # fmt: skip
+    return [_halved(one) for one in told] if isinstance(told, list) else told

@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -129,3 +130,26 @@ def test_what_is_refused() -> None:
             lattice_approximate_max_divergence(p, p, eta)
     with pytest.raises(UsageError, match="one kind"):
         hockey_stick(p, GaussianLaw(0.0, 1.0), 1.0)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_errors_of_both_laws_by_their_formula(epsilon: float) -> None:
+    """Masses of the first may be larger by its error, those of the second smaller by its own; what is lost is added.
+
+    Errors of a tenth, so that each of them can be seen.
+    """
+    one, other = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+    for e, f, lost, gone in ((0.0, 0.0, 0.0, 0.0), (0.1, 0.0, 0.0, 0.0), (0.0, 0.2, 0.0, 0.0), (0.1, 0.2, 0.05, 0.03)):
+        p, q = LatticeLaw(0, one, e, lost), LatticeLaw(0, other, f, gone)
+        wanted = np.maximum(one * (1 + e) - math.exp(epsilon) * other * (1 - f), 0).sum() + lost
+        assert lattice_delta_upper(p, q, epsilon) == pytest.approx(min(1.0, wanted), rel=1e-12)
+        if not lost:
+            ratio = np.log(one / other).max() + math.log1p(e) - math.log1p(-f)
+            assert lattice_max_divergence(p, q) == pytest.approx(ratio, rel=1e-11)
+    total = LatticeLaw(0, other, math.inf, 0.03)
+    wanted = np.maximum(one - math.exp(epsilon) * other, 0).sum() + math.exp(epsilon) * 0.03
+    assert lattice_delta_upper(LatticeLaw(0, one, 0.0, 0.0), total, epsilon) == pytest.approx(wanted, rel=1e-12)
+    assert lattice_delta_upper(LatticeLaw(0, one, math.inf, 0.02), LatticeLaw(0, other, 0.0, 0.0), epsilon) == pytest.approx(
+        np.maximum(one - math.exp(epsilon) * other, 0).sum() + 0.02, rel=1e-12
+    )
+    assert lattice_max_divergence(LatticeLaw(0, one, 0.0, 0.01), LatticeLaw(0, other, 0.0, 0.0)) == math.inf

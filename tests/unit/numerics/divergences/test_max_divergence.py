@@ -139,3 +139,23 @@ def test_bad_supports_are_refused() -> None:
         distance(normal(), 0.1, kinks=[20.0])
     with pytest.raises(UsageError, match="must be at most 600"):
         corrected_guarantee(1.0, 1e-3, 500.0, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "lambda_", "eta"), [(1.0, 0.01, 0.2, 1e-3), (0.0, 0.1, 0.0, 0.01), (2.0, 0.0, 0.5, 0.0)]
+)
+def test_the_corrected_guarantee_by_its_formula(epsilon: float, delta: float, lambda_: float, eta: float) -> None:
+    found = corrected_guarantee(epsilon, delta, lambda_, eta)
+    total = math.exp(lambda_) * delta + eta * (1 + math.exp(epsilon + lambda_))
+    assert found == pytest.approx((epsilon + 2 * lambda_, total), rel=1e-12)
+    assert found[0] >= epsilon + 2 * lambda_
+
+
+def test_a_correction_has_its_ends() -> None:
+    assert corrected_guarantee(1.0, 0.9, 1.0, 0.9)[1] == 1.0
+    for wrong in ((-1.0, 0.0, 0.0, 0.0), (1.0, -0.1, 0.0, 0.0), (1.0, 0.0, math.nan, 0.0), (1.0, 0.0, 0.0, math.inf)):
+        with pytest.raises(UsageError):
+            corrected_guarantee(*wrong)
+    for epsilon, lambda_ in ((1e4, 0.0), (0.0, 1e4)):
+        with pytest.raises(UsageError, match="lambda"):
+            corrected_guarantee(epsilon, 0.0, lambda_, 0.0)
