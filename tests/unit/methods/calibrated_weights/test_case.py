@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.methods.calibrated_weights.case import lower_covariance, read_on
+from attrpriv.cases.moments import gaussians
+from attrpriv.methods.calibrated_weights.case import _recorded, lower_covariance, read_on
 from attrpriv.problem.refusal import Refusal
+from tests.conformance.test_mechanisms import problem
 
 SD = {"a": 2.0, "b": 5.0}
 
@@ -56,3 +60,19 @@ def test_columns_are_read_on_a_grid_around_their_mean() -> None:
     assert (found.centre / found.step).is_integer()
     assert abs(found.centre + 3.0) <= found.step / 2
     assert found.fill == 0.5
+
+
+@pytest.mark.parametrize("n", [100, 10_000, 1_000_000])
+def test_an_undeclared_spacing_is_covered_up_to_its_mask(n: int) -> None:
+    """So many masks over 1.5, half a standard deviation, or what the sensitive column leaves open of a row."""
+    asked = problem(tolerance=0, resolution={}, n=n)
+    theta = gaussians(asked)
+    mask = 25.0 / math.sqrt(n) / 50
+    found = _recorded(asked, theta, ("income",), (mask,))
+    spacing = min(mask * n / 1.5, 12.5, 25.0 * math.sqrt(1 - 0.09))
+    assert found.spacing["weight"] == pytest.approx(spacing, rel=1e-6)
+    masked = (mask * n / spacing) ** 2
+    with mpmath.workdps(400):
+        q = mpmath.exp(-2 * mpmath.pi**2 * mpmath.mpf(n * masked / (n + masked)))
+        wanted = float(-mpmath.log(1 - 2 * q / (1 - q)))
+    assert found.charge == pytest.approx(wanted, rel=1e-5, abs=1e-300)
