@@ -11,7 +11,7 @@ import pytest
 from attrpriv.numerics.divergences.gaussian import gaussian_delta, hockey_stick
 from attrpriv.numerics.divergences.group_vector_clamp import Ball, ball_delta, path_delta, runs_of, told_apart, whitened
 from attrpriv.numerics.laws.gaussian import GaussianLaw
-from attrpriv.numerics.laws.groups_vector import VectorCase
+from attrpriv.numerics.laws.groups import VectorCase
 
 CASE = VectorCase(n=10, low=2, high=6, apart=1, members=(((3.0,), ((4.0,),)),), rest=(((1.0,), ((1.0,),)),))
 LOW, HIGH = np.array([[0.5]]), np.array([[0.9]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.numerics.networks.bounds import bounds, bounds_given
+from attrpriv.numerics.networks.inference import bounds, bounds_given
 from attrpriv.numerics.networks.network import Network, Node
 
 TWO = ("low", "high")
