@@ -39,15 +39,16 @@ ROOMS = (
     ("problem",),
     ("engines",),
     ("assumptions",),
-    ("methods/method", "methods/table"),
+    ("methods/method", "methods/table", "methods/__init__"),
     ("methods/base",),
     ("cases",),
+    ("methods/laplace_sequence",),
     ("methods",),
     ("methods/choice",),
     ("policy",),
     ("accounting",),
     ("session",),
-    ("demo",),
+    ("demo", "extend"),
     ("cli", "__main__", "__init__"),
 )
 POLICY = """attrpriv: 1

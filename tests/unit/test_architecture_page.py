@@ -49,7 +49,7 @@ def test_the_table_of_methods_is_that_of_the_code() -> None:
 
 
 def test_a_table_that_differs_is_noticed() -> None:
-    assert MADE.written(PAGE.replace("| `gaussian` |", "| `gauss` |")) == PAGE
+    assert MADE.written(PAGE.replace("| `gaussian` | `quilt`", "| `gauss` | `quilt`")) == PAGE
 
 
 def test_a_page_without_markers_is_refused() -> None:
