@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import Known
+from attrpriv.accounting.standing import LedgerState
 from attrpriv.session.record import recheck
 from tests.conftest import ROOT
 from tests.end_to_end.material import attrpriv, environment, school
@@ -71,7 +71,7 @@ def test_eight_processes_release_at_once(kind: str, tmp_path: Path) -> None:
     recorded = dict(answers)
     assert len(recorded) == len(answers), "no question was answered twice"
     assert all(recorded[query] == value for one in seen for query, value in one.items()), "what was shown is recorded"
-    left = ledger.look(Known.of).left(0.5, 0.0)
+    left = ledger.look(LedgerState.of).left(0.5, 0.0)
     assert left == pytest.approx((1 - SPEND) ** len(entries), rel=1e-6), "each spent its share of what the others left"
     who = [next((k for k, one in enumerate(seen) if query in one), None) for query, _ in answers]
     assert sum(a != b for a, b in pairwise(who)) > 8, "they did race"

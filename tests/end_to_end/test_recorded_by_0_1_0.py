@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from attrpriv.accounting.history import Replayed
-from attrpriv.accounting.standing import Known
+from attrpriv.accounting.standing import LedgerState
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.session.record import read_document, recheck
 
@@ -61,6 +61,6 @@ def test_a_simulated_release_is_kept_and_not_continued(tmp_path: Path) -> None:
     (entry,) = read_document(place)
     assert [answer["query"] for answer in entry.answers] == ["median(y)"]
     with pytest.raises(RefusedError, match="entry 1 rests on a proof that this version does not know"):
-        Known.of(Replayed((entry,), 1))
+        LedgerState.of(Replayed((entry,), 1))
     with pytest.raises(CertificateError, match="entry 1 rests on a proof"):
         recheck("record", (entry,))

@@ -72,7 +72,7 @@ def require_same_table(name: str, standing: Standing, table: str | None, n: int)
 
 
 @dataclass(frozen=True)
-class Known:
+class LedgerState:
     """A standing with what it points to. `stated` is the policy in force, as JSON: None where nothing was released."""
 
     standing: Standing
@@ -81,7 +81,7 @@ class Known:
     policy_digest: str | None = None
 
     @classmethod
-    def of(cls, history: History) -> Known:
+    def of(cls, history: History) -> LedgerState:
         standing = Standing.of(history)
         joint = None if standing.joint is None else history.entry(standing.joint)
         holder = None if standing.policy is None else history.entry(standing.policy)
@@ -156,7 +156,7 @@ class Candidate:
         return lambda history: self._decide(name, history)
 
     def _decide(self, name: str, history: History) -> dict[str, Any] | None:
-        known = Known.of(history)
+        known = LedgerState.of(history)
         if known.standing.view:
             raise mixed(name, "a view", "a release with noise")
         if any(history.answering(query) is not None for query in self.queries):
@@ -170,7 +170,7 @@ class Candidate:
     def _reads(self) -> bool:
         return self.certificate.evidence.reads_rows
 
-    def _under_policy(self, name: str, history: History, known: Known) -> Standing:
+    def _under_policy(self, name: str, history: History, known: LedgerState) -> Standing:
         """The standing under this candidate's policy. One that differs is stated here, and must be tighter.
 
         It comes with a certificate for everything so far under it: a policy is never in force without that. A public constant
@@ -187,7 +187,7 @@ class Candidate:
             require_tighter(name, Policy.from_json(known.stated), Policy.from_json(self.stated or {}))
         return replace(here, policy=len(history) + 1)
 
-    def _joined(self, name: str, history: History, known: Known, after: Standing) -> Standing:
+    def _joined(self, name: str, history: History, known: LedgerState, after: Standing) -> Standing:
         """The standing after a release whose certificate continues everything so far."""
         certificate = self.certificate
         if not self._reads:
@@ -224,7 +224,7 @@ def _require_promised(certificate: Certificate, policy: Mapping[str, Any]) -> No
         raise CertificateError("must promise what the policy asks for. Got less.")
 
 
-def spent(name: str, known: Known) -> RefusedError:
+def spent(name: str, known: LedgerState) -> RefusedError:
     """Nothing is left, or no rule leads on from what was released."""
     evidence = None if known.certificate is None else known.certificate.evidence
     held, goes_on = ("", False) if evidence is None else (evidence.words, evidence.goes_on)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.shape import faults
-from attrpriv.cases.recorded_values import Recorded
+from attrpriv.cases.recorded_values import ValueLattice
 from attrpriv.methods.base.wording import common_assumptions, known_line
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption
@@ -75,7 +75,7 @@ def is_exact(member: Gaussian) -> bool:
 # What a plan for normal rows says in words: what its proof rests on, and what a reader should know. Public facts only.
 
 
-def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: Recorded) -> tuple[str, ...]:
+def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: ValueLattice) -> tuple[str, ...]:
     """Everything the Gaussian mechanism's proof rests on."""
     lines = ["rows are independent and exactly Gaussian: assumed, not tested"]
     shapes = [gaussian.tolerance.shape for gaussian in theta if gaussian.tolerance.shape is not None]
@@ -100,7 +100,7 @@ def gaussian_assumptions(problem: Problem, theta: Sequence[Gaussian], lattice: R
 def gaussian_notes(
     problem: Problem,
     theta: Sequence[Gaussian],
-    lattice: Recorded,
+    lattice: ValueLattice,
     least: Mapping[str, float],
     scales: Mapping[str, float],
     clips: Mapping[str, float | None],
@@ -124,7 +124,7 @@ def gaussian_notes(
     return tuple(notes)
 
 
-def _undeclared(problem: Problem, lattice: Recorded, least: Mapping[str, float]) -> list[str]:
+def _undeclared(problem: Problem, lattice: ValueLattice, least: Mapping[str, float]) -> list[str]:
     """Of each column whose spacing nobody declared, how its digits are masked."""
     notes = []
     for column in problem.read_columns:

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.hierarchy import Hierarchy
-from attrpriv.cases.shift import Seen
-from attrpriv.cases.unequal import Recorded
+from attrpriv.cases.shift import ShiftCase
+from attrpriv.cases.unequal import ValueLattice
 from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
@@ -93,7 +93,7 @@ def _require_magnitude(name: str, number: float) -> None:
         )
 
 
-def cases(problem: Problem, theta: Sequence[Hierarchy], off: float = 0.0) -> list[Seen]:
+def cases(problem: Problem, theta: Sequence[Hierarchy], off: float = 0.0) -> list[ShiftCase]:
     """How each secret moves the averages, and the covariance they have given it; `off`: with slopes steeper by this share."""
     import numpy as np
 
@@ -106,14 +106,14 @@ def cases(problem: Problem, theta: Sequence[Hierarchy], off: float = 0.0) -> lis
             steeper = slopes * np.array([1 + off * (column != hidden) for column in problem.columns])
             explained = (np.outer(steeper, steeper) - np.outer(slopes, slopes)) * member.between_sd[hidden] ** 2
             spread = member.spread_given(problem.columns, hidden, problem.n) - explained
-            found.append(Seen(secret.text, index, steeper[:, None] * secret.gap, spread))
+            found.append(ShiftCase(secret.text, index, steeper[:, None] * secret.gap, spread))
     return found
 
 
 # ---------------------------------------------------------------------------------------------------- recorded values
 
 
-def recorded(problem: Problem, theta: Sequence[Hierarchy], columns: Sequence[str]) -> Recorded:
+def recorded(problem: Problem, theta: Sequence[Hierarchy], columns: Sequence[str]) -> ValueLattice:
     """The mask of each average that is read, and one charge for all; a refusal where averages would not be nearly normal."""
     masks, spacing, eased = {}, {}, math.inf
     for column in columns:
@@ -129,7 +129,7 @@ def recorded(problem: Problem, theta: Sequence[Hierarchy], columns: Sequence[str
     charge = lattice_lambda(eased, len(columns)) if columns else 0.0
     if not math.isfinite(charge):
         raise unmasked()
-    return Recorded(masks, charge, spacing)
+    return ValueLattice(masks, charge, spacing)
 
 
 def _require_normal(problem: Problem, column: str, h: float | None, least: float) -> None:
@@ -178,7 +178,7 @@ def _clip_chance(problem: Problem, member: Hierarchy, column: str, secret: Secre
 # -------------------------------------------------------------------------------------------------------------- words
 
 
-def assumptions(problem: Problem, theta: Sequence[Hierarchy], lattice: Recorded) -> tuple[str, ...]:
+def assumptions(problem: Problem, theta: Sequence[Hierarchy], lattice: ValueLattice) -> tuple[str, ...]:
     """Everything the proof rests on."""
     lines = ["populations and rows are exactly normal: assumed, not tested"]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{member}" for member in theta]
@@ -188,7 +188,7 @@ def assumptions(problem: Problem, theta: Sequence[Hierarchy], lattice: Recorded)
     return (*lines, *common_assumptions(problem))
 
 
-def mask_notes(problem: Problem, lattice: Recorded, clips: Clips) -> list[str]:
+def mask_notes(problem: Problem, lattice: ValueLattice, clips: Clips) -> list[str]:
     notes = []
     for column, mask in lattice.masks.items():
         if not problem.spacing(column)[1]:

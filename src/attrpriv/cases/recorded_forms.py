@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.cases.recorded_values import UNDECLARED, Recorded, require_fine, require_rows, row_floors
+from attrpriv.cases.recorded_values import UNDECLARED, ValueLattice, require_fine, require_rows, row_floors
 from attrpriv.cases.subset import Rows
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
@@ -117,7 +117,7 @@ def _require_spacings(problem: Problem) -> None:
         )
 
 
-def recorded_forms(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float]) -> Recorded:
+def recorded_forms(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float]) -> ValueLattice:
     """The charge for recorded values under noise of these scales; a refusal where the conditions fail."""
     rows = Rows.of(problem)
     nested = {column: _nested(problem, rows, column) for column in problem.read_columns}
@@ -131,7 +131,7 @@ def recorded_forms(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[s
     charge = max((_charge(problem, floor, spacings, nested, pulls) for floor in floors), default=0.0)
     if not math.isfinite(charge):
         raise unmasked()
-    return Recorded(charge, spacings)
+    return ValueLattice(charge, spacings)
 
 
 def _nested(problem: Problem, rows: Rows, column: str) -> Nested:

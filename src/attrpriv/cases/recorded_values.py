@@ -37,7 +37,7 @@ _LEAST_ROWS = 100
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ValueLattice:
     """The charge for a lattice, and the spacing of each column it covers."""
 
     charge: float
@@ -54,7 +54,9 @@ def masks(problem: Problem, theta: Sequence[Gaussian], reads: Sequence[str] = ()
     return scales
 
 
-def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float], reads: Sequence[str] = ()) -> Recorded:
+def recorded(
+    problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, float], reads: Sequence[str] = ()
+) -> ValueLattice:
     """The charge for recorded values under noise of these scales; a refusal where the conditions fail.
 
     `reads` are sensitive columns whose averages are used under a mask: given one secret, the others' digits may tell.
@@ -69,7 +71,7 @@ def recorded(problem: Problem, theta: Sequence[Gaussian], noise: Mapping[str, fl
     charge = max((_charge(problem, floor, spacing, noise) for floor in floors), default=0.0)
     if not math.isfinite(charge):
         raise unmasked()
-    return Recorded(charge, spacing)
+    return ValueLattice(charge, spacing)
 
 
 def left_spacing(problem: Problem, column: str) -> tuple[float | None, bool]:

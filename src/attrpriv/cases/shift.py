@@ -42,7 +42,7 @@ Case = tuple["Matrix", "Matrix", bool]
 
 
 @dataclass(frozen=True)
-class Seen:
+class ShiftCase:
     """One bad case: the averages move by `shifts` @ u, |u| <= 1; what the secret leaves open has a covariance of at least
     `residual`: of a row (`seen`), of the averages themselves (`seen_in`).
 
@@ -65,18 +65,18 @@ class Seen:
         )
 
 
-def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[ShiftCase]:
     """All cases; with `off`, every slope is off by this share more than the tolerance says."""
-    cases: list[Seen] = []
+    cases: list[ShiftCase] = []
     for index, gaussian in enumerate(theta if problem.columns else ()):
         for secret in problem.secrets:
             if secret.cases is not None and all(secret.single in member.mean for member in theta):
                 continue  # hidden by the law of the mixture (`methods.gaussian.sets`)
-            cases += [Seen(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
+            cases += [ShiftCase(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
     return cases
 
 
-def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float = 0.0) -> list[Seen]:
+def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float = 0.0) -> list[ShiftCase]:
     """The same for averages over these rows. Those of one form have one slope, whichever rows they are over (`subset`).
 
     A closed form for one average holds for several of the same form: along any direction, what is asked of the noise is
@@ -228,7 +228,7 @@ def joint_share(gaussian: Gaussian, columns: Sequence[str], secret: Secret) -> f
 # equally, whichever adds less.
 
 
-def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
+def design(cases: Sequence[ShiftCase], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
     """The noise that keeps every case within the distance mu."""
     if not masks:
         return Design((), ())
@@ -241,7 +241,7 @@ def design(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], 
     return joint if _cost(joint, sds) < _cost(independent, sds) else independent
 
 
-def _scalar(cases: Sequence[Seen], mask: float, mu: float) -> float:
+def _scalar(cases: Sequence[ShiftCase], mask: float, mu: float) -> float:
     """One average; a ball of secrets moves it by the length of its row."""
     import numpy as np
 
@@ -249,7 +249,7 @@ def _scalar(cases: Sequence[Seen], mask: float, mu: float) -> float:
     return max(mask, math.sqrt(max(0.0, *needs)) if needs else 0.0)
 
 
-def apart(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
+def apart(cases: Sequence[ShiftCase], masks: Sequence[float], mu: float) -> Design:
     """No credit, and the distance shared by the averages that move: d' D^-1 d <= mu^2 whatever their joint law is."""
     import numpy as np
 
@@ -260,7 +260,7 @@ def apart(cases: Sequence[Seen], masks: Sequence[float], mu: float) -> Design:
     return Design(tuple(max(mask, float(need)) * SOLVED_UP for mask, need in zip(masks, needed, strict=True)), ())
 
 
-def _correlated(cases: Sequence[Seen], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
+def _correlated(cases: Sequence[ShiftCase], masks: Sequence[float], sds: Sequence[float], mu: float) -> Design:
     import numpy as np
 
     unit = np.asarray(sds, dtype=np.float64)

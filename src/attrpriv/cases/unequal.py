@@ -38,7 +38,7 @@ _TAIL_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class Recorded:
+class ValueLattice:
     """The least noise on each average, the charge for the lattice of the values, and the spacing that is covered."""
 
     masks: Mapping[str, float]
@@ -130,7 +130,7 @@ def categories_of(problem: Problem, groups: Groups) -> tuple[TallyCategory, ...]
 # ---------------------------------------------------------------------------------------------------- recorded values
 
 
-def recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+def recorded(problem: Problem, theta: Sequence[Groups]) -> ValueLattice:
     """The mask of the lattice and its charge; a refusal where averages would not be nearly normal."""
     masks, spacing, eased = {}, {}, math.inf
     for column in problem.columns:
@@ -147,7 +147,7 @@ def recorded(problem: Problem, theta: Sequence[Groups]) -> Recorded:
     charge = lattice_lambda(max(0.0, eased), len(problem.columns))
     if not math.isfinite(charge):
         raise unmasked()
-    return Recorded(masks, charge, spacing)
+    return ValueLattice(masks, charge, spacing)
 
 
 def _require_normal(problem: Problem, column: str, h: float | None, least: float) -> None:
@@ -201,7 +201,7 @@ def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float
     return charge if charge <= _CLIP_SHARE * problem.delta / len(problem.columns) else None
 
 
-def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
+def masked(problem: Problem, theta: Sequence[Groups]) -> ValueLattice:
     """What recorded values ask for, or the reason why they are not covered."""
     refusal = None
     try:
@@ -212,7 +212,7 @@ def masked(problem: Problem, theta: Sequence[Groups]) -> Recorded:
 
 
 def group_budget(
-    problem: Problem, theta: Sequence[Groups], lattice: Recorded, clips: Clips, common: int | None = None
+    problem: Problem, theta: Sequence[Groups], lattice: ValueLattice, clips: Clips, common: int | None = None
 ) -> Budget:
     """What is left for the calibration."""
     return budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common)
@@ -231,7 +231,7 @@ def real_epsilon(delta: Callable[[float], float], problem: Problem) -> float:
     return high
 
 
-def assumptions(problem: Problem, theta: Sequence[Groups], lattice: Recorded) -> tuple[str, ...]:
+def assumptions(problem: Problem, theta: Sequence[Groups], lattice: ValueLattice) -> tuple[str, ...]:
     """Everything that a proof for groups rests on."""
     lines = ["rows are independent, and exactly normal within each category: assumed, not tested"]
     lines += [f"{'one of: ' if len(theta) > 1 else ''}{groups}" for groups in theta]

@@ -19,7 +19,7 @@ from typing import Any
 
 from attrpriv.accounting.hash_chain import SPENDS, ChainError, Entry, canonical_json, entry_of, require_chain, row_of
 from attrpriv.accounting.history import Replayed
-from attrpriv.accounting.standing import Known, decide_again
+from attrpriv.accounting.standing import LedgerState, decide_again
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.frozen import FrozenModel
 from attrpriv.methods.base.certificate import Certificate, what_is_bound
@@ -76,7 +76,7 @@ def document(entries: Sequence[Entry]) -> dict[str, Any]:
 def budget(entries: Sequence[Entry]) -> dict[str, Any] | None:
     """The table's budget under the policy in force, and the share that is left; None where there is none to share."""
     with suppress(AttrprivError, ChainError, KeyError, IndexError, TypeError, AttributeError):  # `recheck` names what is wrong
-        known = Known.of(Replayed(entries, len(entries)))
+        known = LedgerState.of(Replayed(entries, len(entries)))
         if known.stated is not None:
             epsilon, delta = known.stated["epsilon"], known.stated["delta"]
             return {"epsilon": epsilon, "delta": delta, "left": known.left(epsilon, delta)}
@@ -129,7 +129,7 @@ def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
             _require(account == entry.account and not asking & answered)
             answered |= asking
             _prove(entry, proved)
-            compared += _plan_again(entry, Known.of(Replayed(entries, number)), types)
+            compared += _plan_again(entry, LedgerState.of(Replayed(entries, number)), types)
             continue
         except AttrprivError as error:
             failure = error
@@ -152,7 +152,7 @@ def _public_answers(plan: Plan) -> list[float]:
     return [value for values in plan.answered(found) or () for value in values]
 
 
-def _plan_again(entry: Entry, before: Known, types: dict[str, str]) -> bool:
+def _plan_again(entry: Entry, before: LedgerState, types: dict[str, str]) -> bool:
     """A release must have what the policy in force asks for, planned again on top of everything before it."""
     stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
     if entry.kind not in SPENDS:

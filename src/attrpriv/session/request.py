@@ -15,7 +15,7 @@ from typing import Any
 from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.history import History
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import Known
+from attrpriv.accounting.standing import LedgerState
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.plan import Plan
@@ -29,18 +29,18 @@ from attrpriv.session.release import Answer, Release, Value
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """The queries of one call, and where the table stands."""
 
     queries: tuple[Query, ...]
-    known: Known
+    known: LedgerState
     told: Mapping[Query, Entry]
     unreleased: tuple[tuple[Query, ...], ...]
     listed: bool
     head: str | None
 
     @classmethod
-    def of(cls, ledger: Ledger | None, policy: Policy, queries: tuple[Query, ...]) -> Asked:
+    def of(cls, ledger: Ledger | None, policy: Policy, queries: tuple[Query, ...]) -> Request:
         """From one look at the ledger; without one nothing was released."""
         return _nothing(policy, queries) if ledger is None else ledger.look(lambda history: _found(history, policy, queries))
 
@@ -148,20 +148,20 @@ class Asked:
         return tuple({**public, **found}[query] for query in self.queries if query in found or query in public)
 
 
-def _nothing(policy: Policy, queries: tuple[Query, ...]) -> Asked:
+def _nothing(policy: Policy, queries: tuple[Query, ...]) -> Request:
     return _found(History(None), policy, queries)
 
 
-def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Asked:
+def _found(history: History, policy: Policy, queries: tuple[Query, ...]) -> Request:
     named = [_ways(text) for text in policy.release]
     wanted = dict.fromkeys((*queries, *(query for ways in named for entry in ways for query in entry)))
     told = {query: entry for query in wanted if (entry := _answering(history, query)) is not None}
     listed = [next((way for way in ways if set(way) & {*queries, *told}), ways[0]) for ways in named]
     unreleased = tuple(entry for entry in listed if not set(entry) <= set(told))
     head = history.head
-    return Asked(
+    return Request(
         queries,
-        Known.of(history),
+        LedgerState.of(history),
         {query: told[query] for query in queries if query in told},
         unreleased,
         bool(listed),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 from attrpriv.accounting.belonging import Belonging
 from attrpriv.accounting.hash_chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
-from attrpriv.accounting.standing import Candidate, Known, StaleError, mixed, require_same_table, spent
+from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, mixed, require_same_table, spent
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
@@ -37,8 +37,8 @@ from attrpriv.session.ledger_record import LedgerRecord
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
 from attrpriv.session.release import Answer, Release, drawn_answers
-from attrpriv.session.request import Asked, require_answered
-from attrpriv.session.split import Planner, Queries, Ranked, Steps, read_questions, settle
+from attrpriv.session.request import Request, require_answered
+from attrpriv.session.split import Planner, Queries, Ranked, Steps, choose_split, read_questions
 from attrpriv.session.table_reads import read, require_other_records
 from attrpriv.session.turns import Turn, in_turns
 
@@ -158,12 +158,12 @@ class Session:
     def _steps(self, queries: Queries | None, spend: float | None, planner: Planner, *, release: bool = False) -> Steps:
         """How it is released. Nothing is planned here unless there is a choice."""
 
-        def pose(asked: Asked) -> tuple[Problem, str]:
+        def pose(asked: Request) -> tuple[Problem, str]:
             if release:
                 return self._fitting(asked, spend, planner.mechanism)
             return self._problem(asked, spend, must_say=False), asked.fitting(planner.mechanism)
 
-        return settle(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
+        return choose_split(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
 
     def _released(self, queries: tuple[Query, ...], planner: Planner, spend: float | None) -> Release:
         """One release, planned again where another process was faster."""
@@ -230,16 +230,16 @@ class Session:
         require_answerable(self._open(), self.policy, queries)
         return self._rows_of(view, ledger).answers(queries)
 
-    def _look(self, queries: tuple[Query, ...]) -> Asked:
+    def _look(self, queries: tuple[Query, ...]) -> Request:
         """What is asked, against what the ledger holds now."""
-        asked = Asked.of(None if self._belongs.place is None else self._require_ledger(), self.policy, queries)
+        asked = Request.of(None if self._belongs.place is None else self._require_ledger(), self.policy, queries)
         require_answered(asked.told)
         if self._belongs.place is not None:
             named = self._belongs.named(asked.known.standing.table)
             require_same_table(self.ledger_name, asked.known.standing, named, self._public_facts()[0])
         return asked
 
-    def _problem(self, asked: Asked, spend: float | None, *, must_say: bool) -> Problem:
+    def _problem(self, asked: Request, spend: float | None, *, must_say: bool) -> Problem:
         """Of what is new; of recorded answers alone, as if nothing had been released."""
         n, types = self._public_facts()
         queries = asked.new or asked.queries
@@ -254,7 +254,7 @@ class Session:
             raise spent(self.ledger_name, known)
         return asked.on_top(problem, asked.share(spend, must_say=must_say))
 
-    def _fitting(self, asked: Asked, spend: float | None, mechanism: str) -> tuple[Problem, str]:
+    def _fitting(self, asked: Request, spend: float | None, mechanism: str) -> tuple[Problem, str]:
         """The problem and the mechanism that fit what the ledger holds; a refusal before any row is read."""
         if asked.known.standing.view:
             if mechanism not in ("auto", "subsample"):
@@ -271,7 +271,7 @@ class Session:
     @property
     def left(self) -> float:
         """The share of the table's budget that is left."""
-        known = self._require_ledger().look(Known.of)
+        known = self._require_ledger().look(LedgerState.of)
         return known.left(self.policy.epsilon, self.policy.delta)
 
     def recorded(self) -> tuple[Entry, ...]:
@@ -295,7 +295,7 @@ class Session:
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")
 
-    def _answer(self, ledger: Ledger, plan: Plan, asked: Asked) -> Release | BaseException:
+    def _answer(self, ledger: Ledger, plan: Plan, asked: Request) -> Release | BaseException:
         """Scan, noise, record. A failure comes back without its traceback, whose frames hold averages and answers."""
         try:
             require_other_records(self.policy, self._open)
@@ -326,13 +326,13 @@ class Session:
         texts = [*(query.text for query in plan.queries), *(secret.text for secret in self.policy.protect)]
         return {name: kind for name, kind in self._public_facts()[1].items() if any(name in text for text in texts)}
 
-    def _candidate(self, kind: Kind, plan: Plan, asked: Asked) -> Candidate:
+    def _candidate(self, kind: Kind, plan: Plan, asked: Request) -> Candidate:
         on = asked.known.standing.joint
         asking = tuple(text for query in plan.queries for text in query.alike)
         named = self._belongs.named(asked.known.standing.table)
         return Candidate(kind, plan.policy_digest, self.policy.stated, named, plan.n, plan.certificate, on, asking)
 
-    def _record_failure(self, ledger: Ledger, plan: Plan, asked: Asked) -> None:
+    def _record_failure(self, ledger: Ledger, plan: Plan, asked: Request) -> None:
         """That nothing could be answered is what this call tells, so it is recorded before it is told."""
         ledger.commit(
             kind="failure",

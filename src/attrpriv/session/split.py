@@ -30,7 +30,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import Derived, Question, as_ratio, computed, parse_questions, parts_of
 from attrpriv.queries.query import Query
 from attrpriv.session.derived import computed_entry, plan_of_parts
-from attrpriv.session.request import Asked
+from attrpriv.session.request import Request
 
 Queries = str | Query | Derived | Sequence[str | Query | Derived]
 
@@ -132,11 +132,11 @@ class Steps:
         return Ranked(self.questions, tuple(map(parts.rank, self.problems)))
 
 
-def settle(
+def choose_split(
     questions: tuple[Question, ...],
     sizes: Mapping[str, int],
-    look: Callable[[tuple[Query, ...]], Asked],
-    pose: Callable[[Asked], tuple[Problem, str]],
+    look: Callable[[tuple[Query, ...]], Request],
+    pose: Callable[[Request], tuple[Problem, str]],
     planner: Planner,
     *,
     release: bool,

@@ -14,7 +14,7 @@ from attrpriv.accounting import hash_chain as chain
 from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.history import History, Replayed
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import Candidate, Known, StaleError, Standing, decide_again
+from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, Standing, decide_again
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.evidence import ConstantEvidence
@@ -69,15 +69,15 @@ def test_what_the_account_says(ledger: Ledger) -> None:
     second = committed(ledger, SECOND, candidate(SECOND, on=1))
     assert second.account == {**standing, "joint": 2}
     assert ledger.look(Standing.of) == Standing(2, 1, ROWS, "people", 0.0)
-    known = ledger.look(Known.of)
+    known = ledger.look(LedgerState.of)
     assert (known.certificate, known.stated) == (SECOND.certificate, POLICY.stated)
     assert known.left(1.0, 1e-6) == SECOND.certificate.left(1.0, 1e-6)
     assert recheck("record", ledger.entries()).certificates == 2
 
 
 def test_an_empty_ledger(tmp_path: Path) -> None:
-    known = Ledger(tmp_path / "none.ledger").look(Known.of)
-    assert known == Known(Standing())
+    known = Ledger(tmp_path / "none.ledger").look(LedgerState.of)
+    assert known == LedgerState(Standing())
     assert known.left(1.0, 1e-6) == 1
 
 
@@ -175,7 +175,7 @@ def test_views_and_noise_do_not_mix(tmp_path: Path, ledger: Ledger) -> None:
         committed(other, FIRST, candidate())
     with pytest.raises(RefusedError, match="holds a release with noise, and must not be mixed with a view"):
         ledger.commit(kind="view", time="now", policy_digest="ab", plan={}, answers=[], state={"key": 1})
-    assert other.look(Known.of).left(1.0, 1e-6) == 0
+    assert other.look(LedgerState.of).left(1.0, 1e-6) == 0
 
 
 def test_what_tells_nothing_needs_no_rule(ledger: Ledger) -> None:

@@ -177,11 +177,11 @@ def test_a_planner_that_forgets_is_found() -> None:
     from attrpriv.methods.base.certificate import Certificate
     from attrpriv.methods.gaussian import sequence as stacked
 
-    def forgotten(problem: Any) -> stacked.Past:
-        return stacked.Past()
+    def forgotten(problem: Any) -> stacked.EarlierAverages:
+        return stacked.EarlierAverages()
 
     with (
-        mock.patch("attrpriv.methods.gaussian.plan.Past.of", forgotten),
+        mock.patch("attrpriv.methods.gaussian.plan.EarlierAverages.of", forgotten),
         mock.patch.object(Certificate, "follows", return_value=True),
         mock.patch.object(Certificate, "left", return_value=1.0),
         pytest.raises(AssertionError) as caught,

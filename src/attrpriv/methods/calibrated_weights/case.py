@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import correlation_range
 from attrpriv.cases.moments import gaussians
-from attrpriv.cases.recorded_values import Recorded, require_fine, require_rows
+from attrpriv.cases.recorded_values import ValueLattice, require_fine, require_rows
 from attrpriv.errors import CertificateError
 from attrpriv.methods.calibrated_weights.proof import LEAST_REST, MOST_JOINT, WeightedColumn, WeightsCheck
 from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
@@ -55,7 +55,7 @@ class WeightsCase:
     target: tuple[float, ...]
     checks: tuple[WeightsCheck, ...]
     masks: tuple[float, ...]
-    lattice: Recorded
+    lattice: ValueLattice
 
 
 def weights_case(problem: Problem) -> WeightsCase:
@@ -228,7 +228,7 @@ def _mask(problem: Problem, theta: Sequence[Gaussian], column: str) -> float:
     return mask_scale(*_spacing(problem, theta, column), problem.n, max(gaussian.sd_of(column) for gaussian in theta))
 
 
-def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str], masks: Sequence[float]) -> Recorded:
+def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str], masks: Sequence[float]) -> ValueLattice:
     """The charge for recorded values, for whatever residual a row really has, as long as it is not below the spacing."""
     require_rows(problem, theta, problem.n)
     for gaussian in theta:
@@ -252,7 +252,7 @@ def _recorded(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[s
     charge = lattice_lambda(problem.n * own / (problem.n + own), len(masks))
     if not math.isfinite(charge):
         raise unmasked()
-    return Recorded(charge, spacing)
+    return ValueLattice(charge, spacing)
 
 
 def _require_fine_together(problem: Problem, theta: Sequence[Gaussian], sensitive: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.budget import Budget
-from attrpriv.cases.shift import Seen, seen_in
+from attrpriv.cases.shift import ShiftCase, seen_in
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.gaussian_proof import GaussianEvidence
@@ -30,7 +30,7 @@ def gaussian_model_error(
     return off_by(real)
 
 
-def _furthest(evidence: GaussianEvidence, cases: Sequence[Seen]) -> Sequence[Seen]:
+def _furthest(evidence: GaussianEvidence, cases: Sequence[ShiftCase]) -> Sequence[ShiftCase]:
     """Of several averages the case that moves them furthest: which one it is may be decided in bare floats."""
     import numpy as np
 

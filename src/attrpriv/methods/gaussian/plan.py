@@ -25,8 +25,8 @@ from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge,
 from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import Recorded, masks, recorded
-from attrpriv.cases.shift import Seen, apart, design, seen, seen_in
+from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
+from attrpriv.cases.shift import ShiftCase, apart, design, seen, seen_in
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import Noise, noise_error
@@ -38,7 +38,7 @@ from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.gaussian.model_error import gaussian_model_error
-from attrpriv.methods.gaussian.sequence import Past, conditioned, target
+from attrpriv.methods.gaussian.sequence import EarlierAverages, conditioned, target
 from attrpriv.methods.gaussian.sets import CaseNoise, by_law, case_noise
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
@@ -92,7 +92,7 @@ def plan_approximation(problem: Problem) -> Plan:
 
 def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     asked, groups = grouped(whole)
-    past = Past.of(asked)
+    past = EarlierAverages.of(asked)
     problem = past.together(asked)  # all averages so far; without earlier ones it is what was asked
     rows = Rows.of(problem)
     columns_as_they_are = not problem.combined and not any(rows.wheres)
@@ -153,7 +153,7 @@ def _require_holding(certificate: Certificate) -> None:
 
 
 def _paid(
-    asked: Problem, problem: Problem, theta: Sequence[Gaussian], lattice: Recorded
+    asked: Problem, problem: Problem, theta: Sequence[Gaussian], lattice: ValueLattice
 ) -> tuple[Budget, dict[str, float | None]]:
     """What is left for the calibration, and what clipping each column costs. In a sequence nothing is clipped."""
     bounded = [c for c in problem.columns if c in problem.bounds]
@@ -173,9 +173,9 @@ def _paid(
 def _layout(
     problem: Problem,
     rows: Rows,
-    past: Past,
+    past: EarlierAverages,
     theta: Sequence[Gaussian],
-    cases: Sequence[Seen],
+    cases: Sequence[ShiftCase],
     sets: Sequence[CaseNoise],
     least: Mapping[str, float],
     left: Budget,
@@ -204,7 +204,7 @@ def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]
 
 
 def _evidence(
-    problem: Problem, past: Past, cases: Sequence[Seen], sets: Sequence[CaseNoise], layout: Design, left: Budget
+    problem: Problem, past: EarlierAverages, cases: Sequence[ShiftCase], sets: Sequence[CaseNoise], layout: Design, left: Budget
 ) -> GaussianEvidence:
     """Of each secret and member of Theta, the case with the largest distance."""
     empty = GaussianEvidence(

@@ -12,7 +12,7 @@ By the block inverse that is a condition on the new noise alone, of the same for
 
 | symbol | here |
 |---|---|
-| Z1 | `Past.noise` |
+| Z1 | `EarlierAverages.noise` |
 | C, T | the `shifts` and `residual` of a case that is `conditioned` |
 | m | `target` |
 
@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attrpriv.cases.shift import Seen
+from attrpriv.cases.shift import ShiftCase
 from attrpriv.methods.base.certificate import LEAST_LEFT
 from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.noise_layout import Design
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Past:
+class EarlierAverages:
     """The averages released so far, in order, and the noise that was drawn for them."""
 
     columns: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Past:
     factor: tuple[tuple[float, ...], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem) -> Past:
+    def of(cls, problem: Problem) -> EarlierAverages:
         earlier = GaussianEvidence.read(problem.earlier)
         if earlier is None:
             return cls()
@@ -105,7 +105,7 @@ class Past:
         return {**wide, **{column: min(own, wide[column]) for column, own in zip(self.columns, self.independent, strict=True)}}
 
 
-def target(past: Past, cases: Sequence[Seen], mu: float, spend: float) -> float:
+def target(past: EarlierAverages, cases: Sequence[ShiftCase], mu: float, spend: float) -> float:
     """How far apart outputs may be after this release; a refusal where nothing is left."""
     if not past.columns:
         return mu * math.sqrt(spend)
@@ -120,12 +120,12 @@ def target(past: Past, cases: Sequence[Seen], mu: float, spend: float) -> float:
     return math.sqrt(spent + spend * left)
 
 
-def conditioned(past: Past, cases: Sequence[Seen], reach: float) -> list[Seen]:
+def conditioned(past: EarlierAverages, cases: Sequence[ShiftCase], reach: float) -> list[ShiftCase]:
     """What each case asks of the new noise, given the earlier answers."""
     return list(cases) if not past.columns else [_conditioned(past, case, reach) for case in cases]
 
 
-def _reached(past: Past, case: Seen) -> float:
+def _reached(past: EarlierAverages, case: ShiftCase) -> float:
     """The largest eigenvalue of B1' W1 B1."""
     import numpy as np
 
@@ -133,7 +133,7 @@ def _reached(past: Past, case: Seen) -> float:
     return max(0.0, float(np.linalg.eigvalsh(shifts.T @ weighed)[-1]))
 
 
-def _weighed(past: Past, case: Seen) -> tuple[Matrix, Matrix]:
+def _weighed(past: EarlierAverages, case: ShiftCase) -> tuple[Matrix, Matrix]:
     """B1 and W1 B1."""
     import numpy as np
 
@@ -148,7 +148,7 @@ def _weighed(past: Past, case: Seen) -> tuple[Matrix, Matrix]:
     return shifts, np.asarray(np.linalg.solve(spread, shifts), dtype=np.float64)
 
 
-def _conditioned(past: Past, case: Seen, reach: float) -> Seen:
+def _conditioned(past: EarlierAverages, case: ShiftCase, reach: float) -> ShiftCase:
     import numpy as np
 
     size = len(past.columns)

@@ -21,7 +21,7 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.budget import Budget
 from attrpriv.cases.unequal import (
     Clips,
-    Recorded,
+    ValueLattice,
     assumptions,
     categories_of,
     checks,
@@ -118,7 +118,7 @@ def _plain(problem: Problem) -> Plan | None:
         return None
 
 
-def _require_something(plain: Plan | None, lattice: Recorded) -> None:
+def _require_something(plain: Plan | None, lattice: ValueLattice) -> None:
     """Where the mask of the digits is all that is needed, there is nothing to take back."""
     if plain is not None and all(part.noise.scale <= lattice.masks[part.column] * SOLVED_UP**3 for part in plain.columns):
         raise Refusal(
@@ -165,7 +165,7 @@ def _left(left: Budget, check: GroupCheck) -> float:
 
 
 def _scalar(
-    problem: Problem, groups: Groups, check: GroupCheck, lattice: Recorded, clips: Clips, ways: Sequence[Expected]
+    problem: Problem, groups: Groups, check: GroupCheck, lattice: ValueLattice, clips: Clips, ways: Sequence[Expected]
 ) -> tuple[GroupTransportEvidence, Expected] | None:
     """The better form, and the tables where it errs most; None where it is best to take nothing back."""
     case, reasons = check.case, []
@@ -209,7 +209,7 @@ def _drawable(case: GroupCase, clamp: GroupClamp) -> bool:
 
 
 def _vector(
-    problem: Problem, groups: Groups, check: GroupCheck, lattice: Recorded, clips: Clips, ways: Sequence[Expected]
+    problem: Problem, groups: Groups, check: GroupCheck, lattice: ValueLattice, clips: Clips, ways: Sequence[Expected]
 ) -> tuple[GroupVectorTransportEvidence, Expected] | None:
     case, refusal = check.case, None
     if not isinstance(case, VectorCase):
@@ -256,7 +256,7 @@ def _vector_evidence(
 
 
 def _assembled(
-    problem: Problem, groups: Groups, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips
+    problem: Problem, groups: Groups, evidence: AnyGroupTransport, way: Expected, lattice: ValueLattice, clips: Clips
 ) -> Plan:
     fixed = fixed_noise(evidence)
     beyond_mask = max(fixed[k] - lattice.masks[column] * SOLVED_UP**3 for k, column in enumerate(problem.columns))
@@ -292,7 +292,7 @@ def _assembled(
 
 
 def _columns(
-    problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips
+    problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: ValueLattice, clips: Clips
 ) -> tuple[ColumnPlan, ...]:
     """The noise reported is the most that any table gets; the error is what is expected of it and of what is taken back."""
     plans = []
@@ -323,7 +323,9 @@ def _columns(
     return tuple(plans)
 
 
-def _notes(problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+def _notes(
+    problem: Problem, evidence: AnyGroupTransport, way: Expected, lattice: ValueLattice, clips: Clips
+) -> tuple[str, ...]:
     notes = []
     for column in problem.columns:
         if not problem.spacing(column)[1]:

@@ -18,7 +18,7 @@ from attrpriv.cases.budget import Budget
 from attrpriv.cases.moments import row_faults
 from attrpriv.cases.unequal import (
     Clips,
-    Recorded,
+    ValueLattice,
     assumptions,
     categories_of,
     checks,
@@ -81,7 +81,7 @@ def plan(problem: Problem) -> Plan:
 
 
 def _scalar(
-    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: ValueLattice, clips: Clips
 ) -> tuple[GroupEvidence, tuple[float, ...]]:
     """The better of the two forms; with it the largest noise that equalising adds, as an sd."""
     left = group_budget(problem, theta, lattice, clips)
@@ -128,7 +128,7 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
     raise refusal
 
 
-def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Recorded) -> bool:
+def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: ValueLattice) -> bool:
     """Whether no smaller noise of this form would do: exact laws, or the mask alone."""
     stated = all(isinstance(check.case, GroupCase) and check.case.exact and check.shares is None for check in cases)
     return stated or evidence.scale <= lattice.masks[evidence.columns[0]] * SOLVED_UP**2
@@ -138,7 +138,7 @@ def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: Rec
 
 
 def _vector(
-    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: Recorded, clips: Clips
+    problem: Problem, theta: Sequence[Groups], cases: Sequence[GroupCheck], lattice: ValueLattice, clips: Clips
 ) -> tuple[GroupVectorEvidence, tuple[float, ...]]:
     check = cases[0]
     if len(cases) != 1 or not isinstance(check.case, VectorCase):
@@ -183,7 +183,7 @@ def _columns(
     certificate: Certificate,
     evidence: GroupEvidence | GroupVectorEvidence,
     extra: Sequence[float],
-    lattice: Recorded,
+    lattice: ValueLattice,
     clips: Clips,
 ) -> tuple[ColumnPlan, ...]:
     """The noise reported is the most that any table gets: what a table really gets would tell its counts."""
@@ -213,7 +213,9 @@ def _columns(
     return tuple(plans)
 
 
-def _notes(problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+def _notes(
+    problem: Problem, evidence: GroupEvidence | GroupVectorEvidence, lattice: ValueLattice, clips: Clips
+) -> tuple[str, ...]:
     notes = []
     for k, column in enumerate(problem.columns):
         if not problem.spacing(column)[1]:

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_charges, hierarchies, mask_notes, recorded
-from attrpriv.cases.shift import Seen, apart, design
-from attrpriv.cases.unequal import Recorded
+from attrpriv.cases.shift import ShiftCase, apart, design
+from attrpriv.cases.unequal import ValueLattice
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, noise_error
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.column_plan import ColumnPlan
@@ -73,7 +73,7 @@ def plan(problem: Problem) -> Plan:
 
 
 def _layout(
-    problem: Problem, theta: Sequence[Hierarchy], found: Sequence[Seen], lattice: Recorded, left: Budget, mu: float
+    problem: Problem, theta: Sequence[Hierarchy], found: Sequence[ShiftCase], lattice: ValueLattice, left: Budget, mu: float
 ) -> tuple[Design, GaussianEvidence]:
     """The noise, and what it proves; aimed lower where nearly singular noise rounds more than the certificate allows."""
     own = [lattice.masks[column] for column in problem.columns]
@@ -87,7 +87,7 @@ def _layout(
     return layout, _evidence(problem, found, layout, left)
 
 
-def _evidence(problem: Problem, found: Sequence[Seen], layout: Design, left: Budget) -> GaussianEvidence:
+def _evidence(problem: Problem, found: Sequence[ShiftCase], layout: Design, left: Budget) -> GaussianEvidence:
     return GaussianEvidence(
         columns=problem.columns,
         independent=layout.independent,
@@ -97,7 +97,7 @@ def _evidence(problem: Problem, found: Sequence[Seen], layout: Design, left: Bud
     )
 
 
-def _check(case: Seen) -> GaussianCheck:
+def _check(case: ShiftCase) -> GaussianCheck:
     return GaussianCheck(
         secret=case.secret,
         theta=case.theta,
@@ -106,7 +106,7 @@ def _check(case: Seen) -> GaussianCheck:
     )
 
 
-def _floor(problem: Problem, found: Sequence[Seen], lattice: Recorded, mu: float) -> list[float]:
+def _floor(problem: Problem, found: Sequence[ShiftCase], lattice: ValueLattice, mu: float) -> list[float]:
     """The noise that each average needs even alone: the stated numbers are exact, so some adversary is there to demand it."""
     return [
         math.sqrt(max(lattice.masks[column] ** 2, *((case.shifts[k, 0] / mu) ** 2 - case.residual[k, k] for case in found)))
@@ -119,7 +119,7 @@ def _columns(
     certificate: Certificate,
     evidence: GaussianEvidence,
     layout: Design,
-    lattice: Recorded,
+    lattice: ValueLattice,
     clips: Clips,
     mu: float,
 ) -> tuple[ColumnPlan, ...]:
@@ -165,7 +165,7 @@ def _model_error(
     return tuple(rows)
 
 
-def _is_covariance(case: Seen) -> bool:
+def _is_covariance(case: ShiftCase) -> bool:
     """Whether populations with slopes so much steeper can exist at all."""
     import numpy as np
 
@@ -173,7 +173,7 @@ def _is_covariance(case: Seen) -> bool:
     return bool((np.diag(case.residual) > 0).all() and np.linalg.eigvalsh(case.residual / np.outer(scale, scale))[0] >= 0)
 
 
-def _notes(problem: Problem, layout: Design, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+def _notes(problem: Problem, layout: Design, lattice: ValueLattice, clips: Clips) -> tuple[str, ...]:
     notes = mask_notes(problem, lattice, clips)
     for column, scale in zip(problem.columns, layout.scales(), strict=True):
         if scale <= lattice.masks[column] * (1 + 1e-6):

@@ -20,7 +20,7 @@ import math
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.budget import Budget, allowed_distance, budget, real_epsilon
 from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hierarchies, mask_notes, recorded
-from attrpriv.cases.unequal import Recorded
+from attrpriv.cases.unequal import ValueLattice
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.clamp import Clamp, Read
@@ -186,7 +186,7 @@ def _linear(check: HierarchyCheck, centred: Clamp, mask: float, mu: float) -> tu
 # ------------------------------------------------------------------------------------------------------------ the plan
 
 
-def _column(problem: Problem, evidence: HierarchyEvidence, lattice: Recorded, clips: Clips, mu: float) -> ColumnPlan:
+def _column(problem: Problem, evidence: HierarchyEvidence, lattice: ValueLattice, clips: Clips, mu: float) -> ColumnPlan:
     (column,), clamp, check = problem.columns, evidence.clamp, evidence.check
     law = spread(check, evidence.scale, clamp)
     clip = problem.bounds[column] if clips.get(column) is not None else None
@@ -228,7 +228,7 @@ def _model_error(evidence: HierarchyEvidence, left: Budget) -> tuple[ModelError,
     return tuple(rows)
 
 
-def _notes(problem: Problem, evidence: HierarchyEvidence, lattice: Recorded, clips: Clips) -> tuple[str, ...]:
+def _notes(problem: Problem, evidence: HierarchyEvidence, lattice: ValueLattice, clips: Clips) -> tuple[str, ...]:
     hidden = evidence.clamp.reads[0].column
     notes = mask_notes(problem, lattice, clips)
     notes.append(f"the average of {hidden} is read too: what it tells of {problem.columns[0]} is taken back.")

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs
 from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
-from attrpriv.cases.recorded_values import Recorded, masks, recorded
+from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
 from attrpriv.methods.base.certificate import Certificate
@@ -132,7 +132,7 @@ def _member(problem: Problem) -> Gaussian:
 # -------------------------------------------------------------------------------------------------------- the evidence
 
 
-def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: Recorded) -> QuantileClipEvidence:
+def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: ValueLattice) -> QuantileClipEvidence:
     """The clip that the charges leave room for; they depend on it a little, so they are taken at the whole epsilon."""
     reads = _reads(problem, member)
     columns = (*problem.columns, *dict.fromkeys(c for read in reads for c in read.coefficients))
@@ -235,7 +235,7 @@ def _column(problem: Problem, evidence: QuantileClipEvidence) -> ColumnPlan:
     )
 
 
-def _assumes(problem: Problem, member: Gaussian, evidence: QuantileClipEvidence, lattice: Recorded) -> tuple[str, ...]:
+def _assumes(problem: Problem, member: Gaussian, evidence: QuantileClipEvidence, lattice: ValueLattice) -> tuple[str, ...]:
     """What the proof rests on; more than a delta could forgive."""
     lines = [
         f"every property of {_statistics(evidence)} is hidden, jointly too" if line == _ALONE else line

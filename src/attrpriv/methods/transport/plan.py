@@ -19,7 +19,7 @@ from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge,
 from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians, is_exact
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import Recorded, masks, recorded
+from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
@@ -165,7 +165,7 @@ def _assembled(
     found: Told,
     way: Way,
     least: Mapping[str, float],
-    lattice: Recorded,
+    lattice: ValueLattice,
     clips: Mapping[str, float | None],
     left: Budget,
     mu: float,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.cases.budget import Budget, allowed_distance, real_epsilon, sequence_budget
 from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes
-from attrpriv.cases.recorded_values import Recorded
+from attrpriv.cases.recorded_values import ValueLattice
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate
 from attrpriv.methods.base.clamp import Read
@@ -207,7 +207,7 @@ def _assembled(
     case: Case,
     found: Told,
     evidence: SequenceEvidence,
-    lattice: Recorded,
+    lattice: ValueLattice,
     least: Mapping[str, float],
     left: Budget,
 ) -> Plan:
@@ -294,7 +294,7 @@ def _left_of_spread(case: Case, evidence: SequenceEvidence, off: float) -> float
 
 
 def _noise_notes(
-    problem: Problem, case: Case, lattice: Recorded, least: Mapping[str, float], scales: Mapping[str, float]
+    problem: Problem, case: Case, lattice: ValueLattice, least: Mapping[str, float], scales: Mapping[str, float]
 ) -> tuple[str, ...]:
     return gaussian_notes(
         problem, case.theta, lattice, least, scales, {c: None for c in problem.columns if c in problem.bounds}

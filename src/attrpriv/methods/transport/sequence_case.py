@@ -18,7 +18,7 @@ from fractions import Fraction
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.moments import is_exact
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import Recorded, masks, recorded
+from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.clamp import Rows as Credited
 from attrpriv.methods.base.noise_layout import Design
@@ -124,7 +124,7 @@ class Case:
                 )
         return least
 
-    def recorded(self, least: Mapping[str, float]) -> Recorded:
+    def recorded(self, least: Mapping[str, float]) -> ValueLattice:
         """The conditions for recorded values given all that is read at once, and the spacings that are covered."""
         drawn = {} if self.past is None else {step.column: step.noise for step in self.past.steps}
         return recorded(self._jointly(), self.theta, {**least, **drawn})

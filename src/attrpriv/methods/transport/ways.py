@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.shift import Seen, design
+from attrpriv.cases.shift import ShiftCase, design
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.clamp import Clamp, Read
 from attrpriv.methods.base.clamp_draw import ClampSpread, MovedSpread, clamp_spreads
@@ -189,13 +189,13 @@ def _bases(found: Told, own: Sequence[float], sds: Sequence[float], mu: float) -
         yield design(cases, own, list(np.asarray(sds)), share * mu)
 
 
-def _left_open(check: TransportCheck, moves: Moves) -> list[Seen]:
+def _left_open(check: TransportCheck, moves: Moves) -> list[ShiftCase]:
     """What the class leaves open, at the corners of its box; too many corners: whatever the signs are."""
     import numpy as np
 
     middle, off, residual = np.array(moves.untold), np.array(moves.untold_off), np.array(check.credited)
     moving = int((off > 1e-9 * (np.abs(middle) + np.array(moves.told_off) + 1e-300)).sum())
     if 2**moving > _MOST_CORNERS:
-        return [Seen(check.secret, check.theta, (np.abs(middle) + off)[:, None], np.zeros_like(residual), signless=True)]
+        return [ShiftCase(check.secret, check.theta, (np.abs(middle) + off)[:, None], np.zeros_like(residual), signless=True)]
     corners = itertools.product(*[(1.0, -1.0) if width else (1.0,) for width in off])
-    return [Seen(check.secret, check.theta, (middle + np.array(c) * off)[:, None], residual) for c in corners]
+    return [ShiftCase(check.secret, check.theta, (middle + np.array(c) * off)[:, None], residual) for c in corners]

@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attrpriv as ap
-from attrpriv.cases.shift import Seen
+from attrpriv.cases.shift import ShiftCase
 from attrpriv.frozen import FrozenModel
 from attrpriv.methods.gaussian import plan as gaussian
 from attrpriv.methods.gaussian import sequence as stacked
@@ -222,7 +222,7 @@ def test_credit_that_the_past_used_up_is_caught_by_the_certificate(monkeypatch: 
     """A planner that counts on the whole spread of the new average, though earlier answers tell a part of it."""
     first = ap.plan(hidden_by_u(spend=0.5), "gaussian")
 
-    def marginal(past: stacked.Past, cases: Sequence[Seen], reach: float) -> list[Seen]:
+    def marginal(past: stacked.EarlierAverages, cases: Sequence[ShiftCase], reach: float) -> list[ShiftCase]:
         size = len(past.columns)
         return [replace(case, shifts=case.shifts[size:], residual=case.residual[size:, size:]) for case in cases]
 
