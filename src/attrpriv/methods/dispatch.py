@@ -32,7 +32,19 @@ def planned_by(method: Method, problem: Problem) -> Plan:
     if form.statistics in _AVERAGES:
         _require_averages(problem, subsets=form.statistics == "subsets")
     made: Plan = load(form.home)(problem)
+    _require_persons(made, problem)
     return made
+
+
+def _require_persons(made: Plan, problem: Problem) -> None:
+    """Where single persons are to be protected, a plan carries that proof too, whoever wrote its method."""
+    rows, asked = made.certificate.individuals, problem.individuals
+    if asked is None or not made.certificate.evidence.reads_rows:
+        return
+    if rows is None or rows.epsilon is None or rows.epsilon > asked:
+        raise Refusal(
+            Cause.PERSONS, "individuals: its plan does not prove that single persons are protected.", needs="no individuals"
+        )
 
 
 def plan_by(name: str, problem: Problem) -> Plan:

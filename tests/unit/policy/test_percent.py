@@ -9,8 +9,8 @@ import pytest
 
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
-from attrpriv.policy.models import Percent, without_percent
 from attrpriv.policy.strict_yaml import load_strict
+from attrpriv.policy.written import Percent, without_percent
 
 TEXT = "attrpriv: 1\nepsilon: 1.0\nprotect:\n  - secret: {secret}\n    {key}: {value}\n"
 

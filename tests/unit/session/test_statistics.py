@@ -18,7 +18,7 @@ from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.queries.query import quoted
 from attrpriv.session.record import Rechecked, recheck, recorded_plan
 
-reading = importlib.import_module("attrpriv.session.table_reads")
+engine = importlib.import_module("attrpriv.engines.statistics")
 exact_module = importlib.import_module("attrpriv.noise.exact")
 
 FLIP = [[0.7, 0.3], [0.3, 0.7]]
@@ -65,13 +65,13 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Which statistics were read."""
     found: list[str] = []
-    real = reading.statistic
+    real = engine.statistic
 
     def counting(source: Any, read: Any) -> Any:
         found.append(read.query.text)
         return real(source, read)
 
-    monkeypatch.setattr(reading, "statistic", counting)
+    monkeypatch.setattr(engine, "statistic", counting)
     return found
 
 
