@@ -35,14 +35,12 @@ Opened = Callable[[], Source]
 
 def require_other_records(policy: Policy, opened: Opened) -> None:
     """An assumption must not have been fitted on this very table."""
-    from attrpriv.engines.moments import require_other_table
-    from attrpriv.engines.public_counts import require_other_rows
+    for fit in filter(None, (assumed.public_records() for assumed in policy.assume)):
+        from attrpriv.engines.moments import require_other_table
+        from attrpriv.engines.public_counts import require_other_rows
 
-    for assumed in policy.assume:
-        fit = assumed.public_records()
-        if fit is not None:
-            differ = require_other_table if fit.numbers else require_other_rows
-            differ(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
+        differ = require_other_table if fit.numbers else require_other_rows
+        differ(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
 
 
 def read(opened: Opened, plan: Plan, policy: Policy) -> Any:
