@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import pytest
 
-from attrpriv.errors import AttrprivError, CertificateError
+from attrpriv.errors import AttrprivError, CertificateError, PolicyError
 from attrpriv.methods.base import certificate as plan_check
 from attrpriv.methods.base.certificate import FREE, binding_of
+from attrpriv.methods.base.parts import NOT_THERE, AveragesPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.table import MECHANISMS
@@ -212,3 +214,37 @@ def _halved(told: Any) -> Any:
         return {key: value / 2 if key == "independent" and isinstance(value, float) else value if key == "certificate"
                 else _halved(value) for key, value in told.items()}  # fmt: skip
     return [_halved(one) for one in told] if isinstance(told, list) else told
+
+
+def of_another_kind(plan: Plan, kind: type[AveragesPart]) -> Plan:
+    """The same numbers in a part that draws otherwise: in JSON, and to the binding, the two look alike."""
+    fields = {name: getattr(plan.part, name) for name in kind.model_fields}
+    return plan.model_copy(update={"part": kind(**fields)})
+
+
+def test_a_proof_of_weights_covers_no_plain_average() -> None:
+    """The mask of calibrated weights hides digits, not the mean: a plain average with it alone would tell the secret."""
+    made = plan(problem(tolerance=0), "calibrated_weights")
+    assert isinstance(made.part, WeightsPart)
+    forged = of_another_kind(made, AveragesPart)
+    assert forged.bound == binding_of(forged)
+    with pytest.raises(CertificateError):
+        forged.verify()
+    with pytest.raises(CertificateError):
+        forged.answers([Fraction(151)])
+    with pytest.raises(CertificateError):
+        of_another_kind(plan(problem(tolerance=0), "gaussian"), WeightsPart).verify()
+
+
+def test_a_part_that_says_nothing_covers_nothing() -> None:
+    made = plan(problem(tolerance=0), "gaussian")
+    header = {name: value for name, value in made.to_json().items() if name not in NOT_THERE}
+    with pytest.raises(CertificateError):
+        Plan.from_json({**header, "part": {}, "bound": ""}).verify()
+
+
+@pytest.mark.parametrize("kind", [["gaussian"], {}, 5, "another"])
+def test_evidence_of_no_known_kind_is_refused_in_a_line(kind: object) -> None:
+    told: Any = plan(problem(tolerance=0), "gaussian").to_json()
+    with pytest.raises(PolicyError, match="no installed method knows it"):
+        Plan.from_json(with_value(told, ("certificate", "evidence", "kind"), kind))

@@ -116,7 +116,7 @@ class Evidence(FrozenModel):
         if kind is None:
             return value
         home_of_evidence(str(kind))
-        if kind not in Evidence.kinds:
+        if not isinstance(kind, str) or kind not in Evidence.kinds:
             known = f"of kind {kind}: no installed method knows it"
             raise ValueError(f"{known}. Install the package, or the version of attrpriv, that brought it.")
         return Evidence.kinds[kind].model_validate(value)

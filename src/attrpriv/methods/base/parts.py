@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
@@ -73,8 +73,8 @@ class Part(FrozenModel):
         return None
 
     def covered(self, plan: Plan) -> bool:
-        """Whether what is read and drawn is what the certificate counted on."""
-        raise NotImplementedError
+        """Whether what is read and drawn is what the certificate counted on; what a kind does not say, nothing counted on."""
+        return False
 
     def draw(self, plan: Plan, found: Any) -> Values | None:
         """The answers, from what was read; None: an announced failure, which the certificate counted on."""
@@ -84,6 +84,8 @@ class Part(FrozenModel):
 class AveragesPart(Part):
     """Noise on averages, also of combinations of columns, over subsets, and by group."""
 
+    weighs: ClassVar[bool] = False
+    """Whether it draws weights, as its evidence must too: both kinds of part look alike in JSON, and to `binding_of`."""
     columns: tuple[ColumnPlan, ...]
     factor: tuple[tuple[Finite, ...], ...] = Field(default=(), description="further Gaussian noise common to the columns")
     categories: tuple[TallyCategory, ...] = Field(default=(), description="the sensitive column's, counted with the columns")
@@ -167,6 +169,7 @@ class AveragesPart(Part):
                 part.centre is not None or evidence.covers(part.column, part.noise.kind, own_scale(part))
                 for part in self.columns
             )
+            and self.weighs == evidence.weighs
             and self.factor == evidence.common_noise()
             and bool(self.categories) == evidence.reads_categories
             and evidence.suits(names, plan.n, clipped=clipped)
@@ -277,6 +280,8 @@ class StatisticPart(AveragesPart):
 
 class WeightsPart(AveragesPart):
     """Averages with random weights, from the sums and products of all columns; they may fail."""
+
+    weighs: ClassVar[bool] = True
 
     def covered(self, plan: Plan) -> bool:
         return super().covered(plan) and bool(plan.certificate.evidence.gram_columns())
