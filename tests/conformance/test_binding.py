@@ -239,8 +239,8 @@ def test_a_proof_of_weights_covers_no_plain_average() -> None:
 def test_a_part_that_says_nothing_covers_nothing() -> None:
     made = plan(problem(tolerance=0), "gaussian")
     header = {name: value for name, value in made.to_json().items() if name not in NOT_THERE}
-    with pytest.raises(CertificateError):
-        Plan.from_json({**header, "part": {}, "bound": ""}).verify()
+    with pytest.raises(PolicyError, match="must be one of attrpriv's own"):
+        Plan.from_json({**header, "part": {}, "bound": ""})
 
 
 @pytest.mark.parametrize("kind", [["gaussian"], {}, 5, "another"])
@@ -248,3 +248,15 @@ def test_evidence_of_no_known_kind_is_refused_in_a_line(kind: object) -> None:
     told: Any = plan(problem(tolerance=0), "gaussian").to_json()
     with pytest.raises(PolicyError, match="no installed method knows it"):
         Plan.from_json(with_value(told, ("certificate", "evidence", "kind"), kind))
+
+
+def test_a_part_of_another_class_is_refused() -> None:
+    """What it has beside the known fields would be in no digest."""
+
+    class Wider(AveragesPart):
+        margin: float = 1.0
+
+    made = plan(problem(tolerance=0), "gaussian")
+    fields = {name: getattr(made.part, name) for name in type(made.part).model_fields}
+    with pytest.raises(PolicyError, match="must be one of attrpriv's own"):
+        Plan(**{name: getattr(made, name) for name in type(made).model_fields if name != "part"}, part=Wider(**fields))

@@ -382,3 +382,7 @@ def part_of(told: Mapping[str, Any], *, weighs: bool) -> Part:
 def _absent(name: str, value: Any) -> bool:
     """Whether what stands there is what JSON has where a kind of part has no such field."""
     return bool((list(value) if isinstance(value, tuple) else value) == NOT_THERE[name])
+
+
+PARTS: tuple[type[Part], ...] = (AveragesPart, StatisticPart, WeightsPart, TallyPart, ViewPart)
+"""All parts there are: JSON has their fields and no others, so that what another one reads would be bound to no proof."""

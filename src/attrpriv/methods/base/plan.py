@@ -18,7 +18,7 @@ from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning, worthless
 from attrpriv.methods.base.certificate import Certificate, Guarantee, binding_of, require_certified
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, exact
-from attrpriv.methods.base.parts import NOT_THERE, AveragesPart, Part, TallyPart, Values, WeightsPart, part_of
+from attrpriv.methods.base.parts import NOT_THERE, PARTS, AveragesPart, Part, TallyPart, Values, WeightsPart, part_of
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.base.wording import statement
@@ -76,6 +76,8 @@ class Plan(FrozenModel):
 
     @model_validator(mode="after")
     def _bind(self) -> Plan:
+        if type(self.part) not in PARTS:
+            raise ValueError("part: must be one of attrpriv's own. What another one reads or draws is bound to no proof.")
         if not self.bound:
             self.__dict__["bound"] = binding_of(self)
         return self
