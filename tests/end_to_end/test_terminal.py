@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 CHILD = """
 import sys
 import ibis
-from attrpriv import session
+from attrpriv.session import session
 from attrpriv.engines import progress
 from attrpriv.engines.tables import open_table
 
