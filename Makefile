@@ -31,7 +31,8 @@ test-lowest: $(LOWEST)/.test  ## run the tests, except the slow ones, with the o
 
 test-postgres: $(VENV)/.dev  ## run the ledger's and the engines' tests on a private PostgreSQL server, where one is installed
 	$(BIN)/python scripts/with_postgres.py $(BIN)/python -m pytest -n 2 tests/unit/accounting tests/end_to_end/test_crash.py \
-	    tests/engines/test_suite.py tests/engines/test_releases.py tests/engines/test_names.py
+	    tests/engines/test_suite.py tests/engines/test_releases.py tests/engines/test_names.py \
+	    tests/engines/test_reference_view.py
 
 lint: $(VENV)/.dev  ## check style, formatting and types
 	$(BIN)/ruff check .

@@ -12,8 +12,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from attrpriv.methods.method import Form, Method
-from attrpriv.methods.table import METHODS
+from attrpriv.methods.table import METHODS, Form, Method
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "architecture.md"
 BEGIN, END = "<!-- methods: made by scripts/methods_table.py -->\n", "<!-- /methods -->\n"

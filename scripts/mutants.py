@@ -45,18 +45,12 @@ TESTED = ("numerics", "noise", "cases", "methods")
 # No promise rests on these: they compare plans, each of which has its own proof, or are said, shown and expected.
 LEFT_OUT = {
     "methods/choice/accuracy_first.py": "asks for plans, each with its own proof",
-    "methods/choice/advice.py": "words about plans",
     "methods/choice/best_guess.py": "is made of a released answer",
-    "methods/choice/coverage.py": "says which methods are asked",
     "methods/choice/ranking.py": "compares plans, each with its own proof",
-    "methods/choice/row_shape.py": "words about plans",
-    "methods/choice/weak.py": "words about plans",
+    "methods/choice/warnings.py": "words about plans",
     "methods/base/accuracy.py": "errors to expect",
-    "methods/base/expected_count.py": "errors to expect",
-    "methods/base/wording.py": "words",
     "methods/count_noise/model_error.py": "what would hold were the assumption wrong",
     "methods/chain_quilt/model_error.py": "what would hold were the assumption wrong",
-    "methods/gaussian/model_error.py": "what would hold were the assumption wrong",
     "methods/markov_quilt/model_error.py": "what would hold were the assumption wrong",
     "methods/quantile_clip/model_error.py": "what would hold were the assumption wrong",
     "methods/markov_quilt/picture.py": "a picture",
@@ -80,7 +74,6 @@ SEARCHES = (
     "methods/markov_quilt/sets.py",
     "methods/optimal/near_coupling.py",
     "methods/optimal/population_coupling.py",
-    "methods/transport/choose.py",
     "methods/transport/ways.py",
 )
 # Functions that make words, or bounds on rounding.

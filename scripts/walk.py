@@ -12,7 +12,7 @@ It releases avg(weight) of the students from the command line to the ledger, und
 
 What is called while a module is imported does not count, nor does a class body. No hop back is what a lower room is given to
 call: a method that overrides one of its own, a check of a frozen value, a function made for the occasion. With `--list` each
-module is named.
+module and each switch is named.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROOMS = (
     ("problem",),
     ("engines",),
     ("assumptions",),
-    ("methods/method", "methods/table", "methods/__init__"),
+    ("methods/table", "methods/__init__"),
     ("methods/base",),
     ("cases",),
     ("methods/laplace_sequence",),
@@ -88,9 +88,17 @@ def ours(frame):
         frame = frame.f_back
     return None if frame is None else frame.f_code.co_filename[len(root):-3]
 
+def importing(frame):
+    # Whether a module of ours is just being read.
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(root):
+            return True
+        frame = frame.f_back
+    return False
+
 def hook(frame, event, argument):
     code = frame.f_code
-    if event != "call" or not code.co_flags & 1 or not code.co_filename.startswith(root):
+    if event != "call" or not code.co_flags & 1 or not code.co_filename.startswith(root) or importing(frame):
         return
     here, before = code.co_filename[len(root):-3], ours(frame.f_back)
     functions.add((here, code.co_qualname))
@@ -117,13 +125,14 @@ Path("walk.json").write_text(json.dumps(told))
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mechanism", default="auto")
-    parser.add_argument("--list", action="store_true", help="name each module, and each hop back")
+    parser.add_argument("--list", action="store_true", help="name each module, each switch, and each hop back")
     asked = parser.parse_args(arguments)
     told = walk(asked.mechanism)
     for name, value in numbers(told).items():
         print(f"{name:10} {value}")
     if asked.list:
         print(*sorted({module for module, _ in told["functions"]}), sep="\n")
+        print(*(f"{a} -> {b}" for a, b in told["switches"]), sep="\n")
         print(*(f"hop back: {a} -> {b}" for a, b in hops_back(told["calls"])), sep="\n")
 
 

@@ -25,15 +25,14 @@ from attrpriv.cases.lattice import CountCase, counted
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive, Range
 from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, gaussian_error, laplace_error, off_by
-from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.certificate import Certificate, Guarantee, common_assumptions
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Counted, CountEvidence, Evidence
 from attrpriv.methods.base.parts import AveragesPart, Part, TallyPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally, WholeSpread
-from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.count_noise.proof import CountCheck
-from attrpriv.methods.method import Form, Method
+from attrpriv.methods.table import Form, Method
 from attrpriv.methods.table import register as _register_method
 from attrpriv.numerics import rounding
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly

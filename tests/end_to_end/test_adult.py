@@ -213,7 +213,7 @@ def test_the_scripts(adult: load.Adult, shared: Path, tmp_path: Path, capsys: py
 def test_the_page_shows_the_numbers_of_the_full_run() -> None:
     results = json.loads(attack.RESULTS.read_text(encoding="utf-8"))
     outcomes = [attack.Outcome(**outcome) for outcome in results["outcomes"]]
-    page = (ROOT / "docs" / "guide" / "property-inference.md").read_text(encoding="utf-8")
+    page = (ROOT / "examples" / "adult" / "README.md").read_text(encoding="utf-8")
     assert attack.as_markdown(outcomes) in page
     assert results["rows"] == attack.ROWS
     for outcome in outcomes:

@@ -24,7 +24,7 @@ from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.group_transport.correction import Expected, vector_moves
 from attrpriv.methods.group_transport.proof import GroupVectorTransportEvidence
 from attrpriv.methods.group_transport.vector_clamp import VectorClamp, best_vector_clamp, beyond, clamped_vector_delta
-from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda
+from attrpriv.numerics.calibration.gaussian import grid_charge, lattice_lambda
 from attrpriv.numerics.calibration.groups import equalise, population_range
 from attrpriv.numerics.divergences.group_vector_clamp import Ball
 from attrpriv.numerics.divergences.groups import Between
@@ -149,7 +149,7 @@ def planned(adult: Adult, epsilon: float, mask: float) -> Release:
 
 
 def lattice_charge(case: VectorCase, masks: list[float]) -> float:
-    """By Poisson summation, as `numerics.calibration.grids` has it for equal masks: least variances, least eigenvalue."""
+    """By Poisson summation, as `numerics.calibration.gaussian` has it for equal masks: least variances, least eigenvalue."""
     laws = [np.array(law[1]) for law in (case.members[0], case.rest[0])]
     share = min(float(np.linalg.eigvalsh(m / np.sqrt(np.outer(np.diag(m), np.diag(m))))[0]) for m in laws)
     wave = 1.0

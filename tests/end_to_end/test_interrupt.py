@@ -117,10 +117,10 @@ def test_just_after_the_guard_it_is_told_once(here: Path) -> None:
     code = """
 import contextlib
 import attrpriv.cli.app as app
+import attrpriv.cli
 @contextlib.contextmanager
 def open_guard(as_json):
-    from attrpriv.cli import interrupt
-    interrupt.work()
+    attrpriv.cli.work()
     press()
     yield
 app.guarded = open_guard
@@ -138,7 +138,6 @@ def test_where_it_is_ignored_it_stays_ignored(here: Path) -> None:
 def test_an_import_installs_nothing() -> None:
     before = signal.getsignal(signal.SIGINT), sys.unraisablehook
     import attrpriv.cli.app
-    import attrpriv.cli.guard
-    import attrpriv.cli.interrupt  # noqa: F401
+    import attrpriv.cli.guard  # noqa: F401
 
     assert (signal.getsignal(signal.SIGINT), sys.unraisablehook) == before

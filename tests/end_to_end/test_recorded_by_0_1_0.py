@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.accounting.history import Replayed
+from attrpriv.accounting.hash_chain import Replayed
 from attrpriv.accounting.standing import LedgerState
 from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.session.record import read_document, recheck

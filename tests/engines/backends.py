@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import shutil
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,7 @@ def spark_session() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers need Arrow
     settings = {
         "spark.ui.enabled": "false",
         "spark.driver.host": "127.0.0.1",

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import AttrprivError
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.errors import RefusedError
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.hierarchy.proof import HierarchyEvidence
 from attrpriv.numerics.divergences.gaussian import gaussian_delta
 from attrpriv.problem.problem import Problem

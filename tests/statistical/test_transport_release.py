@@ -23,8 +23,7 @@ import pytest
 from scipy.stats import binomtest, kstest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.methods.base.clamp import Clamp
-from attrpriv.methods.base.clamp_draw import clamped
+from attrpriv.methods.base.clamp import Clamp, clamped
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport.proof import TransportEvidence

@@ -16,8 +16,7 @@ import pytest
 
 import attrpriv
 from attrpriv.methods.base.evidence import Evidence
-from attrpriv.methods.method import ROOM, Form, Method, load
-from attrpriv.methods.table import METHODS
+from attrpriv.methods.table import METHODS, ROOM, Form, Method, load
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "attrpriv"

@@ -45,8 +45,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Every other folder of methods/ is a method: it knows no other one, and asks for its plan by name (`methods.dispatch`).
 # `laplace_sequence` is none by itself: Laplace noise in a sequence is drawn by several.
 A_METHOD = {*LOWEST, "noise", "assumptions", "cases", "methods.base", "methods.dispatch", "methods.laplace_sequence"}
-# What stands in two places and is one: the table and what its entries are; transport and its form without a delta.
-ONE = {"method": "table", "quantile_clip": "transport"}
+# What stands in two places and is one: transport and its form without a delta.
+ONE = {"quantile_clip": "transport"}
 ANYTHING_BUT_CLI = {"demo", "extend", "session"}
 ANYTHING = {"__init__", "__main__", "cli"}
 
@@ -261,7 +261,7 @@ def test_a_module_beside_the_methods_is_named(tmp_path: Path) -> None:
         ("methods/base", "from attrpriv.cases import shift", "cases"),
         ("methods/base", "from attrpriv.assumptions.gaussian import Gaussian", "assumptions"),
         ("methods/base", "import attrpriv.methods.gaussian", "methods.gaussian"),
-        ("cases", "from attrpriv.methods.gaussian.proof import GaussianCheck", "methods.gaussian"),
+        ("cases", "from attrpriv.methods.gaussian.plan import plan", "methods.gaussian"),
         ("cases", "from attrpriv.methods.choice import choose", "methods.choice"),
     ],
 )
@@ -281,7 +281,7 @@ def test_a_method_knows_no_other_one(tmp_path: Path, unit: str, line: str, targe
         ("methods/transport", "from attrpriv.cases.shift import seen"),
         ("methods/gaussian", "from ..laplace_sequence import proof"),
         ("methods/choice", "from attrpriv.methods.table import methods"),
-        ("methods/base", "from attrpriv.methods.method import load"),
+        ("methods/base", "from attrpriv.methods.table import load"),
         ("cases", "from attrpriv.methods.base.tally import Tally"),
     ],
 )

@@ -19,8 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from attrpriv.accounting.hash_chain import COLUMNS, SPENDS, ChainError, Row
-from attrpriv.accounting.history import Rows
+from attrpriv.accounting.hash_chain import COLUMNS, SPENDS, ChainError, Row, Rows
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.problem.places import is_url
 

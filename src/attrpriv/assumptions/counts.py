@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from attrpriv.assumptions.gaussian import FittedRecord
-from attrpriv.assumptions.network import Network, bounds, bounds_given, read_network
 from attrpriv.assumptions.probabilities import (
     Pair,
     Probability,
@@ -33,8 +32,9 @@ from attrpriv.assumptions.probabilities import (
 from attrpriv.errors import Cause, QueryError
 from attrpriv.frozen import Finite, FrozenMap
 from attrpriv.numerics.laws.records import exactly
-from attrpriv.problem.assumption import Assumption, NamedCategories, PublicRecords
-from attrpriv.problem.belief import ShareBelief
+from attrpriv.numerics.networks.inference import bounds, bounds_given
+from attrpriv.numerics.networks.network import Network, read_network
+from attrpriv.problem.assumption import Assumption, NamedCategories, PublicRecords, ShareBelief
 from attrpriv.problem.shapes import LATTICE
 from attrpriv.queries.conditions import Condition, Join, Not, columns_of, parse_condition, tests_null
 from attrpriv.queries.evaluate import Bin, Category, holds_for, names_only

@@ -11,7 +11,7 @@ probability (1 - confidence)/(2K). So all of them hold at once with probability 
 | each residual sd of q given g | e sqrt((n-2)/chi2) | chi-square, n - 2 |
 
 Where the rows themselves were read (`RowShape`), each of these is widened by what they show: sds by their kurtosis, means by
-their skewness, and a slope has the error that unequal spread gives it (`widened`), if that is larger.
+their skewness, and a slope has the error that unequal spread gives it (`assumptions.shape`), if that is larger.
 
 A slope is taken of every query column on every sensitive column, and once of every other pair, because the box also limits
 the correlations among query columns and among sensitive columns. Where all intervals hold, every correlation lies where both
@@ -39,8 +39,7 @@ from decimal import ROUND_UP, Context
 from typing import Any, Literal, Protocol
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian, Tolerance
-from attrpriv.assumptions.shape import findings_of
-from attrpriv.assumptions.widened import freedom, require_known, skewed
+from attrpriv.assumptions.shape import findings_of, freedom, require_known, skewed
 from attrpriv.errors import DataError, UsageError
 from attrpriv.problem.row_shape import Pair, RowShape
 

@@ -9,7 +9,7 @@ and k columns, with tail (1 - confidence)/(2 * 2 C k) on either side of each int
 | each sd | s sqrt((n_c - 1)/chi2) | chi-square, n_c - 1 |
 
 are exact whatever the counts n_c are, and all hold at once with the confidence; where the rows themselves were read, they are
-widened by the skewness and kurtosis of each category's rows (`widened`). The box is centred at the estimates; each
+widened by the skewness and kurtosis of each category's rows (`assumptions.shape`). The box is centred at the estimates; each
 tolerance is the largest distance from there to an end of an interval, rounded up: the rarest category decides.
 
 Correlations are not fitted: several averages together need exact standard deviations anyway, which no fit gives.
@@ -37,8 +37,7 @@ from attrpriv.assumptions.fit import (
 )
 from attrpriv.assumptions.gaussian import FittedRecord
 from attrpriv.assumptions.groups import Groups, GroupTolerance
-from attrpriv.assumptions.shape import group_findings
-from attrpriv.assumptions.widened import require_carried, skewed
+from attrpriv.assumptions.shape import group_findings, require_carried, skewed
 from attrpriv.errors import DataError, UsageError
 from attrpriv.problem.row_shape import GroupShape
 

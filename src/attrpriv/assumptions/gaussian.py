@@ -29,8 +29,7 @@ from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigen
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK
-from attrpriv.problem.assumption import Assumption, ExpectedEntry, PublicRecords
-from attrpriv.problem.belief import NormalBelief, NormalBox
+from attrpriv.problem.assumption import Assumption, ExpectedEntry, NormalBelief, NormalBox, PublicRecords
 from attrpriv.problem.shapes import SHIFT
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import PSD_SLACK, SUM_SLACK
-from attrpriv.problem.assumption import Assumption, ExpectedEntry, NamedCategories, PublicRecords
-from attrpriv.problem.belief import ShareBelief
+from attrpriv.problem.assumption import Assumption, ExpectedEntry, NamedCategories, PublicRecords, ShareBelief
 from attrpriv.problem.shapes import UNEQUAL
 from attrpriv.queries.conditions import Condition, columns_of
 from attrpriv.queries.evaluate import holds_for, names_only

@@ -14,7 +14,7 @@ A secret is `{parameter: income, between: [low, high]}`: phi of one column. Give
     mean of column j | phi_i = a  ~  N(m_j + b (a - m_i), V),        V = S_jj - S_ij^2/S_ii + D_j/n
 
 so that V does not depend on a. `tolerance` has no default, and only 0 is covered in this version. What must never change: this
-module is only moments; what is proved from them is in `methods.hierarchy.means`, `methods.transport.choose` and the evidence.
+module is only moments; what is proved from them is in `methods.hierarchy.means`, `methods.transport.plan` and the evidence.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from attrpriv.assumptions.gaussian import Pairs
 from attrpriv.frozen import Finite, FrozenMap, Positive
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.rounding import PSD_SLACK, SOME_ULPS
-from attrpriv.problem.assumption import Assumption, ExpectedEntry
-from attrpriv.problem.belief import NormalBelief, NormalBox
+from attrpriv.problem.assumption import Assumption, ExpectedEntry, NormalBelief, NormalBox
 from attrpriv.problem.shapes import POPULATION
 
 if TYPE_CHECKING:

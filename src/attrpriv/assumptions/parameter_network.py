@@ -28,8 +28,7 @@ from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive
 from attrpriv.numerics.networks.inference import bounds_given, joint_law
 from attrpriv.numerics.networks.network import Network, read_network
 from attrpriv.numerics.rounding import SUM_SLACK
-from attrpriv.problem.assumption import Assumption, PublicRecords
-from attrpriv.problem.belief import StatesBelief
+from attrpriv.problem.assumption import Assumption, PublicRecords, StatesBelief
 from attrpriv.problem.shapes import QUILT
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ class StatedPairs(FrozenDict[float]):
     def __init__(self, items: Mapping[str, float]) -> None:
         super().__init__(items)
         rows: dict[str, dict[str, float]] = defaultdict(dict)
-        for pair, value in self._items.items():
+        for pair, value in self.items():
             first, _, second = pair.partition("~")
             rows[first][second] = rows[second][first] = value
         self._rows = dict(rows)

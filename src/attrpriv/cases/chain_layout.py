@@ -19,7 +19,7 @@ from attrpriv.cases.tally_layout import cell_condition, whole_steps
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, other_assumption
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusing
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -40,12 +40,10 @@ def chain_of(problem: Problem) -> tuple[Chain, ...]:
 
 def chain_tally(problem: Problem, chain: Chain, query: Query) -> Tally:
     """The tally without noise; a refusal where the query is not about the chain's column alone."""
-    reason = None
-    try:
+    with refusing(
+        QueryError, to=lambda error: Refusal(Cause.STATISTIC, str(error), needs="a statistic of the chain's column", usage=True)
+    ):
         return _tally(problem, chain, query)
-    except QueryError as error:
-        reason = str(error)
-    raise Refusal(Cause.STATISTIC, reason, needs="a statistic of the chain's column", usage=True)
 
 
 def _tally(problem: Problem, chain: Chain, query: Query) -> Tally:

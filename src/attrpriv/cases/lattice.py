@@ -16,12 +16,12 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.probabilities import Pair, mixed, weighted
 from attrpriv.cases.tally_layout import Layout, layout, members_of
 from attrpriv.errors import QueryError, UsageError
+from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of, refusing
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 
@@ -99,12 +99,8 @@ def _counted(problem: Problem, theta: tuple[Counts, ...], query: Query) -> Count
 
 def _asked(make: Callable[[], Made]) -> Made:
     """What the policy says wrongly is bad usage, not an unexpected error."""
-    refusal = None
-    try:
+    with refusing(QueryError, UsageError, ValueError, to=lambda error: refusal_of(error, usage=True)):
         return make()
-    except (QueryError, UsageError, ValueError) as error:
-        refusal = refusal_of(error, usage=True)
-    raise refusal
 
 
 def _require_same_categories(theta: Sequence[Counts]) -> None:

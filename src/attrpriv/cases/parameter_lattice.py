@@ -19,10 +19,10 @@ from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.cases.lattice import one_query
 from attrpriv.cases.tally_layout import cell_condition, union_of
 from attrpriv.errors import QueryError, UsageError
+from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.methods.base.checks import ParameterCheck
-from attrpriv.methods.base.expected_count import ExpectedCount, expected_events
 from attrpriv.methods.base.tally import Tally, TallyCell
-from attrpriv.methods.base.wording import common_assumptions
+from attrpriv.methods.base.tally_plan import ExpectedCount, expected_events
 from attrpriv.numerics.laws.parameter_counts import ParameterCounts
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.shift import ShiftCase
 from attrpriv.cases.unequal import ValueLattice
-from attrpriv.methods.base.wording import common_assumptions
-from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
+from attrpriv.methods.base.certificate import common_assumptions
+from attrpriv.numerics.calibration.gaussian import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.numerics.special import normal_cdf
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption, unmasked
 from attrpriv.problem.secret import Secret
@@ -163,15 +164,13 @@ def clip_charges(problem: Problem, theta: Sequence[Hierarchy]) -> Clips:
 
 def _clip_chance(problem: Problem, member: Hierarchy, column: str, secret: Secret) -> float:
     """An upper bound on P(some row is clipped | phi_i = a) over the secret's range: rows are N(m_j + b (a - m_i), V n = 1)."""
-    from scipy.special import ndtr
-
     (hidden,) = secret.columns
     if secret.ends is None or not {column, hidden} <= set(member.mean):
         return math.inf
     row = math.sqrt(float(member.spread_given((column,), hidden, 1)[0, 0]))
     moved = [member.mean[column] + member.slope(column, hidden) * (end - member.mean[hidden]) for end in secret.ends]
     low, high = problem.bounds[column]
-    tails = float(ndtr((low - min(moved)) / row)) + float(ndtr((max(moved) - high) / row))
+    tails = normal_cdf((low - min(moved)) / row) + normal_cdf((max(moved) - high) / row)
     return problem.n * tails * SOLVED_UP
 
 

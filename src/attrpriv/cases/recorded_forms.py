@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.cases.recorded_values import UNDECLARED, ValueLattice, require_fine, require_rows, row_floors
+from attrpriv.cases.gaussian import UNDECLARED, ValueLattice, require_fine, require_rows, row_floors
 from attrpriv.cases.subset import Rows
-from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
+from attrpriv.numerics.calibration.gaussian import lattice_lambda, mask_scale
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, unmasked

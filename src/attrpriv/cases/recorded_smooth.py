@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import covariance_floor, vector_box
-from attrpriv.cases.moments import is_exact
-from attrpriv.cases.recorded_values import row_floors
+from attrpriv.cases.gaussian import is_exact, row_floors
 from attrpriv.cases.shift import semidefinite_or_nothing
 from attrpriv.cases.subset import Rows
 from attrpriv.numerics.rounding import SOLVED_UP, SOME_ULPS

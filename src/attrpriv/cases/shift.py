@@ -21,8 +21,8 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
 from attrpriv.assumptions.worst_case import Extreme, candidates
 from attrpriv.cases.subset import Rows
+from attrpriv.methods.base.column_plan import Design
 from attrpriv.methods.base.gaussian_proof import GaussianCheck
-from attrpriv.methods.base.noise_layout import Design
 from attrpriv.numerics.calibration.least_trace import least_trace
 from attrpriv.numerics.rounding import SHY_UP, SOLVED_UP
 from attrpriv.problem.problem import Problem
@@ -71,7 +71,7 @@ def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[
     for index, gaussian in enumerate(theta if problem.columns else ()):
         for secret in problem.secrets:
             if secret.cases is not None and all(secret.single in member.mean for member in theta):
-                continue  # hidden by the law of the mixture (`methods.gaussian.sets`)
+                continue  # hidden by the law of the mixture (`methods.gaussian.noise`)
             cases += [ShiftCase(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
     return cases
 

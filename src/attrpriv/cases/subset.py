@@ -28,7 +28,7 @@ from attrpriv.errors import QueryError
 from attrpriv.methods.base.column_plan import Group, SubsetUnion
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.public_groups import public_groups
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 from attrpriv.queries.conditions import Compare, Condition, In, IsNull, Join, Not, Written, columns_of, joined, parse_condition
 from attrpriv.queries.evaluate import relation
 from attrpriv.queries.query import Query
@@ -66,7 +66,8 @@ class Rows:
         import numpy as np
 
         listed = dict(zip(self.wheres, self.sizes, strict=True))
-        each = [[0.0 if relation(a, b) == "apart" else 1 / max(m, k) for b, k in listed.items()] for a, m in listed.items()]
+        apart = {(a, b) for a in listed for b in listed if a != b and relation(a, b) == "apart"}
+        each = [[0.0 if (a, b) in apart else 1 / max(m, k) for b, k in listed.items()] for a, m in listed.items()]
         places = [list(listed).index(where) for where in self.wheres]
         return np.array(each)[np.ix_(places, places)]
 
@@ -125,7 +126,7 @@ def _outside(where: str | None, around: Mapping[str | None, str | None]) -> str 
 def _around(where: str | None, sizes: Mapping[str | None, int]) -> str | None:
     """The innermost subset around this one; of two names for the same rows, the first is around the second."""
     names = list(sizes)
-    found = [one for one in names if relation(where, one) == "inside"]
+    found = [one for one in names if one != where and relation(where, one) == "inside"]
     found += [one for one in names[: names.index(where)] if relation(where, one) == "same"]
     # Not by their sizes: a subset of all rows is as large as the table.
     return min(reversed(found), key=lambda one: sum(relation(two, one) == "inside" for two in found)) if found else where
@@ -242,13 +243,10 @@ def _wheres(problem: Problem, query: Query) -> dict[str, str]:
 
 def _conditions(problem: Problem, column: str) -> dict[str, Condition]:
     """Which rows are in each public group, as conditions that can be compared."""
-    reason = None
-    try:
+    with refusing(
+        QueryError, to=lambda error: Refusal(Cause.PUBLIC_FACT, str(error), needs=f"categories of {column}", usage=True)
+    ):
         found = public_groups(column, problem.categories, problem.bins, problem.secrets, problem.types)
-    except QueryError as error:
-        reason = str(error)
-    if reason is not None:
-        raise Refusal(Cause.PUBLIC_FACT, reason, needs=f"categories of {column}", usage=True)
     named = {name: _spelled(problem, one) for name, one in found.items() if one is not None}
     values = tuple(one.value for one in named.values() if isinstance(one, Compare))
     if len(named) < len(found) and not values:

@@ -11,20 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from attrpriv.assumptions.fit_risk import fit_charge
 from attrpriv.assumptions.groups import Groups
-from attrpriv.cases.budget import Budget, budget
+from attrpriv.cases.budget import Budget, budget, fit_charge
 from attrpriv.errors import QueryError, RefusedError, UsageError
+from attrpriv.methods.base.certificate import common_assumptions, known_line
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.tally import TallyCategory
-from attrpriv.methods.base.wording import common_assumptions, known_line
-from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
+from attrpriv.numerics.calibration.gaussian import lattice_lambda, mask_scale
 from attrpriv.numerics.calibration.groups import population_range
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.numerics.special import normal_cdf
 from attrpriv.problem.counted import count_pairs, share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption, refusal_of, unmasked
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption, refusal_of, refusing, unmasked
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import Written
 
@@ -86,12 +86,10 @@ def known_rows(problem: Problem) -> int:
 
 def checks(problem: Problem, theta: Sequence[Groups]) -> tuple[GroupCheck, ...]:
     """One case for each secret and member of Theta; of several averages, a vector."""
-    refusal = None
-    try:
+    with refusing(
+        QueryError, UsageError, RefusedError, to=lambda error: refusal_of(error, usage=not isinstance(error, RefusedError))
+    ):
         return tuple(_check(problem, k, theta[k], secret) for k in range(len(theta)) for secret in problem.secrets)
-    except (QueryError, UsageError, RefusedError) as error:
-        refusal = refusal_of(error, usage=not isinstance(error, RefusedError))
-    raise refusal
 
 
 def _check(problem: Problem, index: int, groups: Groups, secret: Secret) -> GroupCheck:
@@ -185,8 +183,6 @@ def _least_share(problem: Problem, theta: Sequence[Groups]) -> float:
 
 def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float | None:
     """What clipping this column adds to delta; None where it cannot be afforded."""
-    from scipy.special import ndtr
-
     if problem.known_rows > 0 or column not in problem.bounds:
         return None
     low, high = problem.bounds[column]
@@ -195,7 +191,7 @@ def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float
         for name in groups.categories:
             sd = groups.sd_range(name, column)[1]
             mean, reach = groups.mean_of(name, column), groups.tolerance.mean * sd
-            tails = float(ndtr((low - mean + reach) / sd)) + float(ndtr((mean + reach - high) / sd))
+            tails = normal_cdf((low - mean + reach) / sd) + normal_cdf((mean + reach - high) / sd)
             chance = max(chance, problem.n * tails * SOLVED_UP)
     charge = (1 + math.exp(problem.epsilon)) * chance
     return charge if charge <= _CLIP_SHARE * problem.delta / len(problem.columns) else None
@@ -203,12 +199,8 @@ def clip_charge(problem: Problem, theta: Sequence[Groups], column: str) -> float
 
 def masked(problem: Problem, theta: Sequence[Groups]) -> ValueLattice:
     """What recorded values ask for, or the reason why they are not covered."""
-    refusal = None
-    try:
+    with refusing(RefusedError):
         return recorded(problem, theta)
-    except RefusedError as error:
-        refusal = refusal_of(error)
-    raise refusal
 
 
 def group_budget(

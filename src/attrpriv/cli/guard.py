@@ -17,8 +17,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from attrpriv.cli import interrupt
-from attrpriv.cli.interrupt import BEFORE, STOPPED
+from attrpriv.cli import BEFORE, STOPPED, answer, pressed, work
 from attrpriv.errors import AttrprivError, UsageError, Way
 
 _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
@@ -30,7 +29,7 @@ def guarded(as_json: bool) -> Iterator[None]:
     ways: tuple[Way, ...] = ()
     refusals: dict[str, Any] = {}
     try:
-        interrupt.work()
+        work()
         yield
         sys.stdout.flush()
         return
@@ -44,8 +43,8 @@ def guarded(as_json: bool) -> Iterator[None]:
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
         message = f"unexpected {type(error).__name__}. {BEFORE} Please report it with the command you used."
-    interrupt.answer()
-    if interrupt.pressed():  # a library may have made another error of it
+    answer()
+    if pressed():  # a library may have made another error of it
         (kind, message, code), ways, refusals = _STOPPED, (), {}
     try:
         if as_json:
@@ -93,7 +92,7 @@ def _give_up_stdout() -> None:
 
 def print_json(document: Any) -> None:
     """One document on stdout, and nothing after it."""
-    interrupt.answer()
+    answer()
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
 

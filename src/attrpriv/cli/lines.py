@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from attrpriv.formatting import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -135,3 +136,16 @@ def bar(what: str, share: float, rows: int | None, width: int = 120) -> str:
     whole = max(_SHORTEST, min(28, room - len(told)))
     done = round(share * whole)
     return f"{what} {'━' * done}{'╌' * (whole - done)} {told}"
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr for as long as something takes, with a bar where the engine takes over a second; silent in a pipe."""
+    shown = console(stderr=True)
+    if not shown.is_terminal:
+        yield
+        return
+    from attrpriv.engines.progress import watched
+
+    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows, shown.width))):
+        yield

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.belonging import Belonging
-from attrpriv.accounting.ledger import Verified, verified
+from attrpriv.accounting.ledger import Belonging, Verified, verified
 from attrpriv.cli.lines import console
 from attrpriv.errors import UsageError
 from attrpriv.policy import Policy

@@ -93,7 +93,7 @@ def group_counts(source: Source, sensitive: str, events: Sequence[str], columns:
         tuple(tuple(int(row[f"event_{k}"] or 0) for k in range(len(conditions))) for row in found),
         values,
         tuple(sorted(read)),
-        _digest(source, read),
+        rows_digest(source, read),
     )
 
 
@@ -161,14 +161,14 @@ def require_other_rows(source: Source, rows: int, columns: Sequence[str], digest
     known = declared if source.rows is None else source.rows
     if (known is not None and known != rows) or any(column not in source.columns for column in columns):
         return
-    found = quietly(lambda: _digest(source, columns))
+    found = quietly(lambda: rows_digest(source, columns))
     if found is None:
         raise DataError(NOT_COMPARED)
     if found == digest:
         raise DataError(SAME_TABLE)
 
 
-def _digest(source: Source, columns: Sequence[str]) -> str:
+def rows_digest(source: Source, columns: Sequence[str]) -> str:
     """SHA-256 of the columns' names and of their rows as a multiset."""
     names = sorted(set(columns))
     named = {f"c{i}": _entry(source, name) for i, name in enumerate(names)}

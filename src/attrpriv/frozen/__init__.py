@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import ItemsView, Iterator, Mapping
-from typing import Annotated, Any, Self, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, NoReturn, Self, TypeVar
 from weakref import ref
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
@@ -21,51 +21,42 @@ from attrpriv.frozen.requirements import requirement, shown
 V = TypeVar("V")
 
 
-class FrozenDict(Mapping[str, V]):
-    """A mapping that stays as it was made, and that can be copied and pickled."""
+class FrozenDict(dict[str, V]):
+    """A mapping that stays as it was made, and that can be copied and pickled; read as a dict is, without a call of ours."""
 
-    __slots__ = ("__weakref__", "_equal", "_hash", "_items")
+    __slots__ = ("__weakref__", "_equal", "_hash")
 
     def __init__(self, items: Mapping[str, V]) -> None:
-        self._items: dict[str, V] = dict(items)
+        super().__init__(items)
         self._hash: int | None = None
         self._equal: ref[FrozenDict[V]] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._items,)  # a hash is of this process alone
+        return type(self), (dict(self),)  # a hash is of this process alone
 
-    def __getitem__(self, key: str) -> V:
-        return self._items[key]
+    def _stays(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(f"{type(self).__name__}: stays as it was made.")
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._items
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def items(self) -> ItemsView[str, V]:
-        return self._items.items()
+    __setitem__ = __delitem__ = __ior__ = _stays
+    clear = pop = popitem = setdefault = update = _stays
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FrozenDict):
             return super().__eq__(other)
         if self is other or (self._equal is not None and self._equal() is other):
             return True
-        if self._items != other._items:
+        if not super().__eq__(other):
             return False
         self._equal = ref(other)  # a plan looks up the same wide assumption, read twice, hundreds of times
         return True
 
-    def __hash__(self) -> int:
-        if self._hash is None:  # of the pairs of a wide table it takes a while
-            self._hash = hash(frozenset(self._items.items()))
-        return self._hash
+    def __ne__(self, other: object) -> bool:
+        return not self == other
 
-    def __repr__(self) -> str:
-        return repr(self._items)
+    def __hash__(self) -> int:  # type: ignore[override]
+        if self._hash is None:  # of the pairs of a wide table it takes a while
+            self._hash = hash(frozenset(self.items()))
+        return self._hash
 
 
 Finite = Annotated[float, Field(strict=True, allow_inf_nan=False)]

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.method import Form, Method, load
-from attrpriv.methods.table import methods
+from attrpriv.methods.table import Form, Method, load, methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption
 from attrpriv.problem.shapes import LATTICE, SHIFT

@@ -8,11 +8,12 @@ from attrpriv.noise.exact import (
     add_gaussian_on,
     add_laplace,
     correlated_noise,
+    coupled_draw,
+    draw,
     granularity,
     whole_gaussian,
     whole_laplace,
 )
-from attrpriv.noise.kernel import coupled_draw, draw
 
 __all__ = [
     "GRID_BITS",

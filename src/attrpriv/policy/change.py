@@ -73,12 +73,14 @@ def _members(policy: Policy) -> frozenset[str]:
 def _rows_kept(before: Policy, now: Policy) -> bool:
     if before.individuals == "none":
         return now.individuals == "none"  # earlier answers have no noise for single rows
-    return now.individuals != "none" and now.individuals.epsilon <= before.individuals.epsilon
+    if now.individuals == "none" or now.individuals.epsilon > before.individuals.epsilon:
+        return False
+    return now.individuals.delta == before.individuals.delta
 
 
 def _others(before: Policy, now: Policy) -> list[str]:
     old, new = before.to_json(), now.to_json()
-    return [key for key in old if key not in _PLACES | _ORDERED and old[key] != new[key]]
+    return [key for key in old if key not in _PLACES | _ORDERED and old[key] != new.get(key)]
 
 
 def _implies(now: Secret, before: Secret) -> bool:

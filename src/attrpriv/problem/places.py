@@ -184,3 +184,13 @@ def _of_files(path: Path) -> str:
     stem = re.sub(r"[-_. ]*\*+[-_. ]*", "-all-", path.stem).strip("-")
     folders = [part for part in path.parts[:-1] if re.search(r"\w", part) and "*" not in part] if stem == "all" else []
     return "-".join([*folders[-1:], stem]) + path.suffix
+
+
+def file_state(data: object) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced or written: which file it is, when it changed and its size; None: no single file."""
+    if not isinstance(data, str | Path) or is_remote(data):
+        return None
+    with suppress(OSError, ValueError):
+        found = os.stat(data)
+        return found.st_ino, found.st_mtime_ns, found.st_size
+    return None

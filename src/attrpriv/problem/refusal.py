@@ -6,6 +6,7 @@ Unknown or uncovered means refuse. What must never change: code looks at the fie
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import TracebackType
 from typing import Any
 
 from attrpriv.errors import BY_NAME, AttrprivError, Cause, CertificateError, QueryError, RefusedError
@@ -119,6 +120,31 @@ def refusal_of(error: Exception, *, usage: bool = False, name: str = "") -> Refu
     return Refusal(found, reason, usage=usage)
 
 
+class refusing:  # noqa: N801 - used as `with refusing(UsageError):`
+    """What comes out of the block as one of these errors becomes a refusal, with nothing of the error behind it.
+
+    >>> with refusing(QueryError, to=lambda error: Refusal(Cause.STATISTIC, str(error), usage=True)):
+    ...     raise QueryError("query: is of no column.")
+    Traceback (most recent call last):
+        ...
+    attrpriv.problem.refusal.Refusal: query: is of no column.
+    """
+
+    def __init__(self, *kinds: type[Exception], to: Callable[[Exception], Refusal] = refusal_of) -> None:
+        self._kinds, self._to = kinds, to
+
+    def __enter__(self) -> None:
+        """Nothing is needed before."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, self._kinds):
+            refusal = self._to(error)
+            try:
+                raise refusal
+            finally:
+                refusal.__context__ = None  # whose frames would be kept alive
+
+
 def other_assumption(kind: str) -> Refusal:
     """Of a mechanism that is for assumptions of this kind only."""
     return Refusal(Cause.ASSUMPTION, f"needs a {kind} assumption (assume: kind: {kind}).", needs=kind)
@@ -156,5 +182,6 @@ __all__ = [
     "only_by_name",
     "other_assumption",
     "refusal_of",
+    "refusing",
     "unmasked",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -75,7 +76,7 @@ class Query:
         if bare or self.column is not None or tuple(one.text for one in self.arguments) != self.of:
             raise QueryError(f"query: must be written as parse_queries writes it. Got {self.kind} of {self.of!r}.")
 
-    @property
+    @cached_property
     def text(self) -> str:
         text = self._statistic()
         if self.where is not None:
@@ -91,26 +92,26 @@ class Query:
             return f"median({self.of[0]})" if self.level == 0.5 else f"approx_quantile({self.of[0]}, {self.level!r})"
         return f"{self.kind}({', '.join(self.of) if self.column is None else quoted(self.column)})"
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[Arithmetic, ...]:
         """What the statistic is of."""
         from attrpriv.queries.arithmetic import parse_arithmetic
 
         return tuple(map(parse_arithmetic, self.of if self.column is None else (quoted(self.column),)))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns that the statistic reads, each once; those of the filter and of the groups are not among them."""
         if self.column is not None:
             return (self.column,)
         return tuple(dict.fromkeys(column for argument in self.arguments for column in argument.columns))
 
-    @property
+    @cached_property
     def simple(self) -> bool:
         """Whether it is a count, or the average or sum of one column as it is."""
         return not self.of
 
-    @property
+    @cached_property
     def key(self) -> str | None:
         """What is averaged, by name: a column, or the canonical text of a linear combination; None of other statistics.
 
@@ -121,27 +122,27 @@ class Query:
             return own
         return f"{own if self.of else quoted(own)} filter (where {self.where})"
 
-    @property
+    @cached_property
     def linear(self) -> LinearForm | None:
         """The combination of columns that an average or a sum is of; None of any other statistic."""
         return self.arguments[0].linear if self.kind in ("avg", "sum") else None
 
-    @property
+    @cached_property
     def alike(self) -> tuple[str, ...]:
         """The texts of all queries that one answer tells, this one first: over all rows, a sum is n times an average."""
         return (self.text,) if self.twin is None or not self.plain else (self.text, self.twin.text)
 
-    @property
+    @cached_property
     def twin(self) -> Query | None:
         """The sum of an average, the average of a sum: over rows whose number is public, each tells the other."""
         return replace(self, kind="sum" if self.kind == "avg" else "avg") if self.kind in ("avg", "sum") else None
 
-    @property
+    @cached_property
     def plain(self) -> bool:
         """Whether the statistic is over all rows at once."""
         return self.where is None and self.group_by is None
 
-    @property
+    @cached_property
     def whole_table(self) -> bool:
         """Whether it asks for the number of rows, which is public."""
         return self.kind == "count" and self.plain

@@ -18,6 +18,8 @@ _WITHOUT_ANSWER = {
     "failure": ("a release that failed", "nothing"),
 }
 
+_NOT_DRAWN = ("the view could not be drawn", "nothing")
+
 
 @dataclass(frozen=True)
 class LedgerRecord:
@@ -41,7 +43,8 @@ class LedgerRecord:
         found = []
         for entry in self.entries:
             if entry.kind in _WITHOUT_ANSWER:
-                found.append((str(entry.number), *_WITHOUT_ANSWER[entry.kind], entry.time))
+                told = _NOT_DRAWN if entry.kind == "view" and "failed" in entry.plan else _WITHOUT_ANSWER[entry.kind]
+                found.append((str(entry.number), *told, entry.time))
             if entry.number > 1 and isinstance(entry.account, dict) and "stated" in entry.account:
                 found.append((str(entry.number), "under a tightened policy:", "", entry.time))
             found += [(str(entry.number), name, value, entry.time) for name, value in _answers(entry)]

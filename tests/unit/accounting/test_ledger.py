@@ -26,8 +26,7 @@ from attrpriv.accounting import storage
 from attrpriv.accounting import storage as schema
 from attrpriv.accounting import storage as sql_rows
 from attrpriv.accounting import storage_sqlite as module
-from attrpriv.accounting.hash_chain import Entry, canonical_json
-from attrpriv.accounting.history import WINDOW, History, Rows
+from attrpriv.accounting.hash_chain import WINDOW, Entry, History, Rows, canonical_json
 from attrpriv.accounting.ledger import AnsweredError, Ledger
 from attrpriv.accounting.standing import one_release_or_one_view
 from attrpriv.errors import AttrprivError, RefusedError, UsageError

@@ -12,7 +12,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.accounting import storage, storage_postgres
-from attrpriv.accounting.history import History
+from attrpriv.accounting.hash_chain import History
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.storage_postgres import PostgresStorage
 from attrpriv.errors import PolicyError, RefusedError, UsageError

@@ -11,8 +11,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.accounting import hash_chain as chain
-from attrpriv.accounting.hash_chain import Entry
-from attrpriv.accounting.history import History, Replayed
+from attrpriv.accounting.hash_chain import Entry, History, Replayed
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, Standing, decide_again
 from attrpriv.errors import CertificateError, RefusedError

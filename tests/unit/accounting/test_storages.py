@@ -15,8 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from attrpriv.accounting.hash_chain import Entry
-from attrpriv.accounting.history import History
+from attrpriv.accounting.hash_chain import Entry, History
 from attrpriv.accounting.ledger import AnsweredError, Ledger
 from attrpriv.errors import RefusedError, UsageError
 from tests.unit.accounting.places import KINDS, Place, place, place_of

@@ -7,7 +7,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from attrpriv.assumptions.network import Network, Node
+from attrpriv.numerics.networks.network import Network, Node
 
 Rows = tuple[tuple[float, ...], ...]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from attrpriv.assumptions.counts import Counts
-from attrpriv.assumptions.network import Network, Node
 from attrpriv.assumptions.probabilities import Pair
 from attrpriv.errors import PolicyError, QueryError
+from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.queries.conditions import parse_condition
 from tests.unit.assumptions.networks import brute, random_network
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from attrpriv.assumptions import fit as module
 from attrpriv.assumptions.fit import Fit, Interval, fit_moments, least_rows, slope_pairs
-from attrpriv.assumptions.fit_risk import FitCharge, fit_charge, fit_refusal
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
+from attrpriv.cases.budget import FitCharge, fit_charge, fit_refusal
 from attrpriv.errors import DataError, PolicyError, UsageError
 
 DIGEST = "0123456789abcdef" * 4

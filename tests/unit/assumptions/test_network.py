@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.assumptions.network import Network, Node, bounds, bounds_given, read_network
 from attrpriv.errors import PolicyError
 from attrpriv.numerics.networks import inference as module
+from attrpriv.numerics.networks.inference import bounds, bounds_given
+from attrpriv.numerics.networks.network import Network, Node, read_network
 from tests.unit.assumptions.networks import brute, nearby, random_network
 
 BIF = """network "ward" {}

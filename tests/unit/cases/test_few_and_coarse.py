@@ -13,7 +13,7 @@ from scipy.interpolate import CubicSpline
 
 import attrpriv as ap
 from attrpriv.errors import RefusedError
-from attrpriv.methods.base.clamp_draw import kept
+from attrpriv.methods.base.clamp import kept
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.calibrated_weights.proof import WeightsEvidence
 from attrpriv.methods.choice.choose import plan

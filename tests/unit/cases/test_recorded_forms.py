@@ -11,14 +11,14 @@ import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import combined_box, sd_of_form, vector_box
-from attrpriv.cases.moments import gaussians
+from attrpriv.cases.gaussian import gaussians
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.errors import AttrprivError, Cause, QueryError, RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.choose import rank
 from attrpriv.methods.table import MECHANISMS
-from attrpriv.numerics.calibration.grids import lattice_lambda
+from attrpriv.numerics.calibration.gaussian import lattice_lambda
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.moments import gaussians
+from attrpriv.cases.gaussian import gaussians
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
-from attrpriv.numerics.calibration.grids import lattice_lambda
+from attrpriv.numerics.calibration.gaussian import lattice_lambda
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret

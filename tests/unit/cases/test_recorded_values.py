@@ -9,8 +9,7 @@ import mpmath
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.moments import gaussians
-from attrpriv.cases.recorded_values import left_spacing, masks, recorded, require_fine, require_rows, row_floors
+from attrpriv.cases.gaussian import gaussians, left_spacing, masks, recorded, require_fine, require_rows, row_floors
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

@@ -20,9 +20,9 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.subset import Rows, grouped
 from attrpriv.errors import AttrprivError, CertificateError, QueryError, RefusedError, UsageError
 from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan as plan_problem
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal

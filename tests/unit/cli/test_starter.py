@@ -65,7 +65,7 @@ def test_a_template_that_is_not_there_names_the_others(here: Path) -> None:
     write_table(here)
     said = Said("init", "students.parquet", "--template", "school2")
     assert said.code == 2
-    assert said.complaint == "template: must be one of school, hospital, survey, counts, groups. Got 'school2'."
+    assert said.complaint == "template: must be one of school, hospital, survey, columns, counts, groups. Got 'school2'."
 
 
 def test_plan_and_check_say_that_the_table_is_not_there(here: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import mpmath
 
-from attrpriv.errors import CertificateError
+from attrpriv.errors import AttrprivError, CertificateError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.evidence import CHARGES, Counted
 from attrpriv.methods.base.plan import Plan
@@ -61,7 +63,9 @@ def accepted(evidence: Any, epsilon: float, delta: float) -> bool:
 
 
 def refused(evidence: Any, epsilon: float = 50.0) -> bool:
-    """Whether it proves nothing, however little is promised."""
+    """Whether it proves nothing, however little is promised; a delta is a probability even then, or infinite."""
+    with suppress(AttrprivError):
+        assert not 1 + 1e-9 < evidence.delta(epsilon) < math.inf
     return not accepted(evidence, epsilon, 1 - 1e-9)
 
 

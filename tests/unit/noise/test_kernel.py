@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.noise import coupled_draw, draw, kernel
+from attrpriv.noise import coupled_draw, draw, exact
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def system(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         script.append(bound)
         return value
 
-    monkeypatch.setattr(kernel, "randbelow", scripted)
+    monkeypatch.setattr(exact, "randbelow", scripted)
     return script
 
 

@@ -22,7 +22,7 @@ def test_returns_the_last_private_float(threshold: float, strict: bool) -> None:
 
     found = largest_private(is_private)
     assert seen[found] is True
-    assert found == pytest.approx(threshold, rel=1e-15)
+    assert found == pytest.approx(threshold, rel=1e-15, abs=0)
     assert found < threshold if strict else found == threshold
 
 

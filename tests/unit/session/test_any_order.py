@@ -175,7 +175,7 @@ def test_many_orders_of_releases_keep_the_promise() -> None:
 def test_a_planner_that_forgets_is_found() -> None:
     """With every release planned as if it were the first, and a certificate that believes it."""
     from attrpriv.methods.base.certificate import Certificate
-    from attrpriv.methods.gaussian import sequence as stacked
+    from attrpriv.methods.gaussian import noise as stacked
 
     def forgotten(problem: Any) -> stacked.EarlierAverages:
         return stacked.EarlierAverages()

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import attrpriv as ap
-from attrpriv.accounting.belonging import Belonging, named_by
-from attrpriv.accounting.ledger import Ledger
+from attrpriv.accounting.ledger import Belonging, Ledger, named_by
 from attrpriv.errors import RefusedError
 from attrpriv.problem.places import default_ledger, files_of, identities, is_pattern, resolved
 from tests.end_to_end.material import Said, school

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
 
 from pydantic import Field
 
 from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.numerics.special import log_normal_cdf, normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
@@ -25,9 +26,10 @@ OFF_BY = (0.01, 0.02, 0.05, 0.1)
 # What an owner can state instead of exact numbers.
 ROOM = "State a tolerance."
 # How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
-# that hides little, a second ledger.
+# that hides little, a second ledger, a column that looks like one of identifiers.
 WEAK = "weak promise:"
-_WARNED = ("fragile:", "shape:", WEAK, "another ledger:")
+IDENTIFIER = "identifier:"
+_WARNED = ("fragile:", "shape:", WEAK, "another ledger:", IDENTIFIER)
 
 
 def is_warning(note: str) -> bool:
@@ -43,6 +45,13 @@ class Reach(Protocol):
     """A law of an answer around the table's own value."""
 
     def reach(self, level: float) -> float: ...
+
+
+@runtime_checkable
+class Ends(Reach, Protocol):
+    """The same of an answer that errs differently to both sides, such as a share near 0."""
+
+    def ends(self, level: float) -> tuple[float, float]: ...
 
 
 class ErrorLaw(Reach, Protocol):
@@ -137,9 +146,7 @@ def fragile(epsilon: float, rows: Sequence[ModelError], room: str = ROOM) -> str
 
 def _quantile(kind: NoiseKind, level: float) -> float:
     if kind == "gaussian":
-        from scipy.special import ndtri
-
-        return float(ndtri((1 + level) / 2))
+        return normal_quantile((1 + level) / 2)
     return -math.log1p(-level) if kind == "laplace" else 0.0
 
 
@@ -167,21 +174,17 @@ def noise_error(gaussian: float, laplace: float) -> ExpectedError:
 
 def folded_size(bias: float, sd: float) -> float:
     """E|N(bias, sd^2)|."""
-    from scipy.special import ndtr
-
     if not sd:
         return abs(bias)
     z = bias / sd
-    return sd * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * float(ndtr(-z)))
+    return sd * math.sqrt(2 / math.pi) * math.exp(-z * z / 2) + bias * (1 - 2 * normal_cdf(-z))
 
 
 def folded_tail(bias: float, sd: float, t: float) -> float:
     """P(|N(bias, sd^2)| > t)."""
-    from scipy.special import ndtr
-
     if not sd:
         return float(abs(bias) > t)
-    return float(ndtr((-t - bias) / sd) + ndtr((bias - t) / sd))
+    return normal_cdf((-t - bias) / sd) + normal_cdf((bias - t) / sd)
 
 
 def folded_reach(bias: float, sd: float, level: float) -> float:
@@ -212,12 +215,10 @@ def sum_reach(gaussian: float, laplace: float, level: float) -> float:
 
 def _sum_tail(t: float, s: float, b: float) -> float:
     """P(|N + L| > t): twice the upper tail of the sum, in logarithms."""
-    from scipy.special import log_ndtr, ndtr
-
     shift = s * s / (2 * b * b)
-    up = math.exp(min(700.0, shift - t / b + float(log_ndtr(t / s - s / b))))
-    down = math.exp(min(700.0, shift + t / b + float(log_ndtr(-t / s - s / b))))
-    return 2 * float(ndtr(-t / s)) + up - down
+    up = math.exp(min(700.0, shift - t / b + log_normal_cdf(t / s - s / b)))
+    down = math.exp(min(700.0, shift + t / b + log_normal_cdf(-t / s - s / b)))
+    return 2 * normal_cdf(-t / s) + up - down
 
 
 # ----------------------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.noise import whole_gaussian, whole_laplace
 from attrpriv.numerics.laws.shifted_laplace import beyond, mean_size
 from attrpriv.numerics.rounding import SOLVED_DOWN
+from attrpriv.numerics.special import normal_quantile
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
@@ -258,10 +259,8 @@ def _laplace_steps(scale: float, missed: float) -> int:
 
 def _gaussian_steps(scale: float, missed: float) -> int:
     """The least t with P(|Z| > t) <= missed; for large scales the continuous bound, rounded up."""
-    from scipy.special import ndtri
-
     if scale > _LARGE:
-        return math.ceil(-scale * float(ndtri(missed / 2)))
+        return math.ceil(-scale * normal_quantile(missed / 2))
     masses = _gaussian_masses(scale)
     left, t = 1 - masses[0], 0
     while left > missed and t + 1 < len(masses):

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.worst_case import correlation_range
-from attrpriv.cases.moments import gaussians
-from attrpriv.cases.recorded_values import ValueLattice, require_fine, require_rows
+from attrpriv.cases.gaussian import ValueLattice, gaussians, require_fine, require_rows
 from attrpriv.errors import CertificateError
 from attrpriv.methods.calibrated_weights.proof import LEAST_REST, MOST_JOINT, WeightedColumn, WeightsCheck
-from attrpriv.numerics.calibration.grids import lattice_lambda, mask_scale
+from attrpriv.numerics.calibration.gaussian import lattice_lambda, mask_scale
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, unmasked
 from attrpriv.problem.secret import Secret

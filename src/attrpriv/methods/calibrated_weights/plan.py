@@ -17,11 +17,10 @@ from collections.abc import Sequence
 
 from attrpriv.cases.budget import Budget, budget
 from attrpriv.methods.base.accuracy import Noise, gaussian_error, unaffected
-from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.certificate import Certificate, common_assumptions
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import WeightsPart
 from attrpriv.methods.base.plan import Plan, assemble
-from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.calibrated_weights.case import WeightsCase, read_on, regression, undeclared_spacing, weights_case
 from attrpriv.methods.calibrated_weights.proof import Failure, WeightsEvidence, direction_eta, failure_upper, least_bound
 from attrpriv.noise import granularity

@@ -20,7 +20,7 @@ from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.numerics.calibration.chain_quilt import chain_loss
 from attrpriv.numerics.divergences.chain_influence import IMPOSSIBLE, INFINITE, ChainInfluence
-from attrpriv.numerics.laws.off import log_change
+from attrpriv.numerics.laws.records import log_change
 from attrpriv.numerics.rounding import COMPUTED_UP
 from attrpriv.numerics.search import or_infinite
 

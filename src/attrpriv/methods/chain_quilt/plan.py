@@ -24,19 +24,18 @@ from attrpriv.cases.lattice import one_query
 from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
 from attrpriv.methods.base.accuracy import ModelError
-from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.certificate import Certificate, common_assumptions
 from attrpriv.methods.base.evidence import Counted, Evidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally
 from attrpriv.methods.base.tally_plan import additive_error
-from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.chain_quilt.model_error import chain_model_error
 from attrpriv.numerics.calibration.chain_quilt import ChainScore, chain_loss, chain_score
 from attrpriv.numerics.laws.markov import MarkovChain
 from attrpriv.numerics.rounding import ROUNDED_UP, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 
 _REFERENCE = "docs/theory/chain-quilt.md"
 # Of a smaller share of the rate nothing is left but rounding.
@@ -114,13 +113,9 @@ def _scale(width: int, sigma: float, earlier: ChainEvidence | None) -> float:
 
 
 def _scores(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEvidence | None) -> tuple[ChainScore, ...]:
-    reason = None
-    try:
+    with refusing(UsageError, to=lambda error: Refusal(Cause.NUMBERS, str(error))):
         target = _target(problem, members, earlier)
         return tuple(chain_score(member, problem.n, target) for member in members)
-    except UsageError as error:
-        reason = str(error)
-    raise Refusal(Cause.NUMBERS, reason)
 
 
 def _require_entries(problem: Problem, chain: Chain) -> None:

@@ -8,9 +8,8 @@ from typing import Literal
 from attrpriv.cases.lattice import Counted, counted
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.count_noise.plan import checks, count_plan
+from attrpriv.methods.count_noise.plan import checks, count_plan, set_evidence, why_pointwise
 from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
-from attrpriv.methods.count_noise.sets import set_evidence, why_pointwise
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss
 from attrpriv.problem.problem import Problem

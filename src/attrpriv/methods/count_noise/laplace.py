@@ -12,16 +12,13 @@ from attrpriv.cases.lattice import Counted, counted
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally_plan import row_scale
-from attrpriv.methods.count_noise.plan import checks, count_plan
-from attrpriv.methods.count_noise.proof import CountDirectEvidence, CountLaplaceEvidence
-from attrpriv.methods.count_noise.sequence import plan_count
-from attrpriv.methods.count_noise.sets import is_least, set_evidence, why_pointwise
-from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
+from attrpriv.methods.count_noise.plan import checks, count_plan, is_least, plan_count, set_evidence, why_pointwise
+from attrpriv.methods.count_noise.proof import CountCasesEvidence, CountDirectEvidence, CountLaplaceEvidence
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 
 _REFERENCE = "docs/theory/exact-calibration.md"
 
@@ -58,17 +55,13 @@ def plan(problem: Problem) -> Plan:
 
 
 def _pure_scale(found: Counted) -> float:
-    reason = None
-    try:
+    with refusing(UsageError, to=lambda error: Refusal(Cause.NUMBERS, str(error))):
         if found.tally.histogram:
             return max(
                 least_histogram_scale([(c.records.member, c.records.rest)], c.pairs.apart, found.problem.epsilon)
                 for c in found.cases
             )
         return max(least_laplace_scale([c.records], c.pairs.apart, found.problem.epsilon) for c in found.cases)
-    except UsageError as error:
-        reason = str(error)
-    raise Refusal(Cause.NUMBERS, reason)
 
 
 def _direct_scale(found: Counted, most: float) -> float | None:

@@ -1,6 +1,6 @@
 """What holds if the stated probabilities are off: the real epsilon of whole-number noise on a count, from above.
 
-Every probability may be larger or smaller by a share x of itself, beyond its interval (`numerics.laws.off`).
+Every probability may be larger or smaller by a share x of itself, beyond its interval (`numerics.laws.records`).
 
 | noise | bound |
 |---|---|
@@ -19,7 +19,7 @@ from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.numerics.calibration.direct import added_noise, direct_delta
 from attrpriv.numerics.calibration.laplace import laplace_loss
 from attrpriv.numerics.calibration.pair_families import Events, family_of
-from attrpriv.numerics.laws.off import widened
+from attrpriv.numerics.laws.records import widened
 from attrpriv.numerics.search import least_epsilon, or_infinite
 
 if TYPE_CHECKING:

@@ -22,12 +22,11 @@ from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_noise.model_error import NoisyCount
-from attrpriv.numerics.calibration.direct import direct_delta
+from attrpriv.numerics.calibration.count_cases import CountCases, case_delta, case_loss
+from attrpriv.numerics.calibration.direct import direct_delta, shifted_delta
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
-from attrpriv.numerics.calibration.shifted import shifted_delta
 from attrpriv.numerics.divergences.families import family_wasserstein
-from attrpriv.numerics.laws.off import widened
-from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws, widened
 from attrpriv.numerics.rounding import COMPUTED_UP
 from attrpriv.numerics.search import or_infinite
 
@@ -130,3 +129,42 @@ class WassersteinEvidence(CountEvidence):
 def _counted(checks: Sequence[CountCheck], told: Counted) -> bool:
     """Whether a row adds what the laws are of."""
     return all(check.records.values == told.steps for check in checks)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# The evidence that sets of counts are hidden by the exact law of their mixture (docs/theory/exact-calibration.md).
+#
+# Given that the count lies in a set, the answer is a mixture over the counts of the set, weighted by the prior. So the prior
+# is part of this proof, as it is of no other for counts, and so is that the adversary knows no row. What must never change:
+# delta is recomputed from the stored laws, both ways between every two sets, rounded up.
+
+
+class CountCasesCheck(FrozenModel):
+    """One set-valued secret under one member of Theta."""
+
+    secret: str
+    theta: int
+    sets: CountCases
+
+
+class CountCasesEvidence(CountEvidence):
+    """Whole-number noise, or none, on a count or a sum; which of the sets holds the count is hidden."""
+
+    kind: Literal["count_cases"] = "count_cases"
+    checks: tuple[CountCasesCheck, ...] = Field(min_length=1)
+    noise: Literal["laplace", "gaussian", "none"]
+    scale: NonNegative
+
+    def delta(self, epsilon: float) -> float:
+        return max(self._delta(check.sets, epsilon) for check in self.checks)
+
+    def _delta(self, sets: CountCases, epsilon: float) -> float:
+        """0 where every output is within e^epsilon, which no law with a window can show."""
+        pure = self.noise == "laplace" or (self.noise == "none" and not self.scale)
+        if pure and case_loss(sets, self.scale) <= epsilon:
+            return 0.0
+        return case_delta(sets, self.noise, self.scale, epsilon)
+
+    def covers_tally(self, told: Counted) -> bool:
+        drawn = (told.noise, told.scale) == (self.noise, self.scale)
+        return drawn and not told.histogram and all(check.sets.records.values == told.steps for check in self.checks)

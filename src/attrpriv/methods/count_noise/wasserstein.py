@@ -19,12 +19,12 @@ from attrpriv.methods.base.tally import WholeSpread
 from attrpriv.methods.base.tally_plan import row_scale
 from attrpriv.methods.count_noise.plan import checks, count_plan
 from attrpriv.methods.count_noise.proof import CountCheck, WassersteinEvidence
-from attrpriv.numerics.calibration.shifted import shift_scale
+from attrpriv.numerics.calibration.direct import shift_scale
 from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 
 _REFERENCE = "docs/theory/wasserstein.md"
 
@@ -88,11 +88,7 @@ def _checks(found: Counted) -> tuple[CountCheck, ...]:
 
 
 def _distance(found: Counted, ignored: float) -> int:
-    reason = None
-    try:
+    with refusing(UsageError, to=lambda error: Refusal(Cause.NUMBERS, str(error))):
         pairs = [CountPairs.all_of(case.pairs.apart) if found.known else case.pairs for case in found.cases]
         distances = [family_wasserstein(c.records, p, ignored).distance for c, p in zip(found.cases, pairs, strict=True)]
         return int(max(distances))
-    except UsageError as error:
-        reason = str(error)
-    raise Refusal(Cause.NUMBERS, reason)

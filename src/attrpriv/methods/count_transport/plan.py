@@ -26,7 +26,7 @@ from attrpriv.numerics.calibration.kernel import middle
 from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of, refusing
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/count-transport.md"
@@ -106,12 +106,8 @@ def _prior(found: Counted, case: CountCase, at: float = 0.5) -> CountPrior:
 
 
 def _solved(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:
-    refusal = None
-    try:
+    with refusing(RefusedError, UsageError, to=lambda error: refusal_of(error, name="transport")):
         return _exact(found, case, priors) if case.rows.exact else _hybrid(found, case, priors)
-    except (RefusedError, UsageError) as error:
-        refusal = refusal_of(error, name="transport")
-    raise refusal
 
 
 def _exact(found: Counted, case: CountCase, priors: list[CountPrior]) -> _Found:

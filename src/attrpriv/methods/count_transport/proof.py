@@ -20,8 +20,7 @@ from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_transport.hybrid import hybrid_loss, transport_box_loss
 from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds, transport_row
 from attrpriv.noise import coupled_draw, whole_laplace
-from attrpriv.numerics.laws.off import moved, widened
-from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws, moved, widened
 from attrpriv.numerics.search import or_infinite
 
 

@@ -17,32 +17,30 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.assumptions.worst_case import candidates, witness
 from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, sequence_budget
-from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
+from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes, gaussians, masks, recorded
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.cases.shift import ShiftCase, apart, design, seen, seen_in
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
-from attrpriv.methods.base.accuracy import Noise, noise_error
-from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.methods.base.certificate import Certificate, row_evidence
+from attrpriv.methods.base.column_plan import ColumnPlan, Design, common_bits
 from attrpriv.methods.base.gaussian_proof import GaussianCheck, GaussianEvidence
-from attrpriv.methods.base.individuals import row_evidence
-from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
-from attrpriv.methods.gaussian.model_error import gaussian_model_error
-from attrpriv.methods.gaussian.sequence import EarlierAverages, conditioned, target
-from attrpriv.methods.gaussian.sets import CaseNoise, by_law, case_noise
+from attrpriv.methods.gaussian.noise import CaseNoise, EarlierAverages, by_law, case_noise, conditioned, target
 from attrpriv.noise import MOST_BITS, granularity
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
+from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.rounding import SOLVED_UP
+from attrpriv.numerics.search import least_epsilon
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
@@ -327,3 +325,49 @@ def _column_plans(
             )
         )
     return tuple(plans)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What a Gaussian mechanism really promises where the assumption's slopes are off by more than its tolerance says.
+
+
+def gaussian_model_error(
+    problem: Problem, rows: Rows, theta: Sequence[Gaussian], evidence: GaussianEvidence, left: Budget
+) -> tuple[ModelError, ...]:
+    """The epsilon that really holds, at the same delta, when every slope is further off than the tolerance says."""
+
+    def real(off: float) -> float:
+        cases = _furthest(evidence, seen_in(problem, rows, theta, off))
+        distance = max((evidence.distance_of(case.check()) for case in cases), default=0.0)
+        return max(gaussian_epsilon(distance, left.delta), _sets_epsilon(evidence, off, left)) + left.excess
+
+    return off_by(real)
+
+
+def _furthest(evidence: GaussianEvidence, cases: Sequence[ShiftCase]) -> Sequence[ShiftCase]:
+    """Of several averages the case that moves them furthest: which one it is may be decided in bare floats."""
+    import numpy as np
+
+    if len(evidence.columns) < 2 or len(cases) < 2:
+        return cases
+    noise = np.diag(np.array(evidence.independent) ** 2)
+    if evidence.factor:
+        noise = noise + np.array(evidence.factor) @ np.array(evidence.factor).T
+    moved = [c.shifts.T @ np.linalg.solve(c.residual + noise, c.shifts) for c in cases]
+    sizes = np.array([np.linalg.norm(one, 2) for one in moved])
+    return [cases[int(sizes.argmax())]] if np.isfinite(sizes).all() else cases
+
+
+def _sets_epsilon(evidence: GaussianEvidence, off: float, left: Budget) -> float:
+    """The same for sets of values: the steeper slope tells more of the mixture, in every cell of the box."""
+    variance, epsilon = evidence.independent[0] ** 2 if evidence.set_checks else 0.0, 0.0
+    for check in evidence.set_checks:
+        for cell in check.cells:
+            # On its own a cell is a box; most need no more than the worst so far.
+            alone = {"cells": (cell,), "means": cell[:2], "sds": cell[2:], "strength": check.strength * (1 + off)}
+            reached = partial(check.model_copy(update=alone).delta, variance=variance)
+            if not math.isfinite(epsilon):
+                return epsilon
+            if not epsilon or reached(epsilon) > left.delta:
+                epsilon = least_epsilon(reached, left.delta, start=max(epsilon, left.epsilon), close=0.003)
+    return epsilon

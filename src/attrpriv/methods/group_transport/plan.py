@@ -63,7 +63,7 @@ from attrpriv.numerics.divergences.groups import Form
 from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.rounding import SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of, refusing
 
 REFERENCE = "docs/theory/groups-transport.md"
 _FORMS: tuple[Form, ...] = ("direct", "equalised")
@@ -269,13 +269,10 @@ def _assembled(
         exact=not beyond_mask,
         gap=beyond_mask,
     )
-    reason = None
-    try:
+    with refusing(
+        CertificateError, to=lambda error: Refusal(Cause.NOTHING_FOUND, f"its own check fails, and nothing is planned. {error}")
+    ):
         certificate.verify()
-    except CertificateError as error:
-        reason = str(error)
-    if reason is not None:
-        raise Refusal(Cause.NOTHING_FOUND, f"its own check fails, and nothing is planned. {reason}")
     return assemble(
         problem,
         "transport",

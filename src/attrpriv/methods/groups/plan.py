@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.budget import Budget
-from attrpriv.cases.moments import row_faults
+from attrpriv.cases.gaussian import row_faults
 from attrpriv.cases.unequal import (
     Clips,
     ValueLattice,
@@ -30,10 +30,9 @@ from attrpriv.cases.unequal import (
 )
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Noise, noise_error, off_by
-from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.certificate import Certificate, row_evidence
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.individuals import row_evidence
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.groups.proof import GroupEvidence, GroupVectorEvidence
@@ -43,7 +42,7 @@ from attrpriv.numerics.divergences.groups import Form
 from attrpriv.numerics.laws.groups import GroupCase, VectorCase
 from attrpriv.numerics.rounding import COMPUTED_DOWN, SOLVED_DOWN, SOLVED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 
 
 def plan(problem: Problem) -> Plan:
@@ -109,8 +108,7 @@ def _noise_or_none(problem: Problem, cases: Sequence[GroupCheck], left: Budget, 
 
 
 def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: float, form: Form) -> GroupEvidence:
-    refusal = None
-    try:
+    with refusing(RefusedError, UsageError):
         variance = mask**2
         for check in cases:
             delta = left.delta - check.tail * SOLVED_UP
@@ -123,9 +121,6 @@ def _noise(problem: Problem, cases: Sequence[GroupCheck], left: Budget, mask: fl
         return GroupEvidence(
             columns=problem.columns, form=form, scale=math.sqrt(variance) * SOLVED_UP, checks=tuple(cases), **left.charges
         )
-    except (RefusedError, UsageError) as error:
-        refusal = refusal_of(error)
-    raise refusal
 
 
 def _is_exact(cases: Sequence[GroupCheck], evidence: GroupEvidence, lattice: ValueLattice) -> bool:
@@ -149,8 +144,7 @@ def _vector(
             "individuals: single rows are covered for one average at a time with groups.",
             needs="one average at a time",
         )
-    refusal = None
-    try:
+    with refusing(RefusedError, UsageError):
         equalised = equalise(check.case)
         draws = sum(len(part.factor[0]) for part in equalised.parts) + len(problem.columns)
         left = group_budget(problem, theta, lattice, clips, draws)
@@ -170,9 +164,6 @@ def _vector(
                 "the averages asked together differ too much in scale for common noise; ask for them apart."
             ).because(Cause.TOGETHER)
         return evidence, evidence.most_equalising()
-    except (RefusedError, UsageError) as error:
-        refusal = refusal_of(error)
-    raise refusal
 
 
 # ------------------------------------------------------------------------------------------------------------ the plan

@@ -19,11 +19,9 @@ from attrpriv.cases.population_shift import Clips, assumptions, cases, clip_char
 from attrpriv.cases.shift import ShiftCase, apart, design
 from attrpriv.cases.unequal import ValueLattice
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, noise_error
-from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.certificate import Certificate, row_evidence
+from attrpriv.methods.base.column_plan import ColumnPlan, Design, common_bits
 from attrpriv.methods.base.gaussian_proof import GaussianCheck, GaussianEvidence
-from attrpriv.methods.base.individuals import row_evidence
-from attrpriv.methods.base.noise_layout import Design, common_bits
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.noise import MOST_BITS, granularity

@@ -23,8 +23,7 @@ from attrpriv.cases.population_shift import Clips, assumptions, clip_charges, hi
 from attrpriv.cases.unequal import ValueLattice
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
+from attrpriv.methods.base.clamp import Clamp, ClampSpread, Read, clamp_bits
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble

@@ -30,8 +30,7 @@ from attrpriv.methods.base.evidence import (
 )
 from attrpriv.methods.laplace_sequence.joint_loss import joint_row_loss
 from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
-from attrpriv.numerics.laws.off import widened
-from attrpriv.numerics.laws.records import RecordLaws
+from attrpriv.numerics.laws.records import RecordLaws, widened
 from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_UP
 from attrpriv.numerics.search import or_infinite
 

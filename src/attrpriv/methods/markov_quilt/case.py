@@ -19,7 +19,7 @@ from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
 from attrpriv.methods.markov_quilt.sets import NOTHING, Before
 from attrpriv.numerics.networks.network import Network
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, needs_bounds, other_assumption
+from attrpriv.problem.refusal import Cause, Refusal, needs_bounds, other_assumption, refusing
 
 # Noise this many times that of the whole budget means that nothing of it is left.
 _HOPELESS = 1e9
@@ -46,16 +46,16 @@ class QuiltCase:
 
     def known(self, sensitivity: ColumnSensitivity, lacking: Sequence[str] = ()) -> tuple[float, tuple[Known, ...]]:
         """The least scale, and the set that each parameter uses; `lacking`: columns that need bounds to get noise."""
-        refusal = None
-        try:
+
+        def told(error: Exception) -> Refusal:
+            if lacking:
+                return needs_bounds(lacking)
+            return Refusal(Cause.NUMBERS, str(error)) if self.before == NOTHING else Refusal(Cause.EARLIER, _NOTHING_LEFT)
+
+        with refusing(UsageError, to=told):
             scale, found = least_scale(
                 self.networks, self.protected, sensitivity, self.target, tolerances=self.tolerances, before=self.before
             )
-        except UsageError as error:
-            told = Refusal(Cause.NUMBERS, str(error)) if self.before == NOTHING else Refusal(Cause.EARLIER, _NOTHING_LEFT)
-            refusal = needs_bounds(lacking) if lacking else told
-        if refusal is not None:
-            raise refusal
         if self.before != NOTHING and any(one.scale * self.problem.epsilon > _HOPELESS * one.sensitivity for one in found):
             raise Refusal(Cause.EARLIER, _NOTHING_LEFT)
         return scale, found

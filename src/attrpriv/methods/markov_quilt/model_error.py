@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.markov_quilt.score import quilt_loss
 from attrpriv.numerics.divergences.influence import max_influence
-from attrpriv.numerics.laws.off import log_change
+from attrpriv.numerics.laws.records import log_change
 from attrpriv.numerics.networks.network import Network, ancestral
 from attrpriv.numerics.search import or_infinite
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from attrpriv.cases.tally_layout import cell_condition
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise, laplace_error
-from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.certificate import Certificate, common_assumptions
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import AveragesPart, TallyPart
@@ -29,7 +29,6 @@ from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.ranged import ranged
 from attrpriv.methods.base.tally import Tally, TallyCell
 from attrpriv.methods.base.tally_plan import additive_error
-from attrpriv.methods.base.wording import common_assumptions
 from attrpriv.methods.markov_quilt.case import QuiltCase, quilt_case
 from attrpriv.methods.markov_quilt.proof import QuiltCheck, QuiltEvidence, QuiltTerm
 from attrpriv.methods.markov_quilt.score import Known

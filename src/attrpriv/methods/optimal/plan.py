@@ -28,7 +28,7 @@ from attrpriv.numerics.calibration.linear_program import MOST_SECRETS, MOST_VALU
 from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.problem.counted import share_range
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, refusal_of, refusing
 
 AUTO_SECRETS = 60
 
@@ -123,8 +123,7 @@ def _prior(found: Counted, case: CountCase, at: float) -> list[float]:
 
 
 def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvidence | CouplingEvidence, KernelError]:
-    refusal = None
-    try:
+    with refusing(RefusedError, UsageError, CertificateError, to=lambda error: refusal_of(error, name="optimal")):
         ways: list[tuple[KernelEvidence | CouplingEvidence, KernelError]] = []
         if case.records.exact and not case.population:
             ways.append(_coupling(found, case, priors))
@@ -134,9 +133,6 @@ def _solved(found: Counted, case: CountCase, priors: Priors) -> tuple[KernelEvid
         if case.population and population_solvable(case.rows, case.pairs.n):
             ways.append(_population(found, case))
         return min(ways, key=lambda way: way[1].mean_absolute)
-    except (RefusedError, UsageError, CertificateError) as error:
-        refusal = refusal_of(error, name="optimal")
-    raise refusal
 
 
 def _near(case: CountCase) -> bool:

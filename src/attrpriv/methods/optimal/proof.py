@@ -24,8 +24,7 @@ from attrpriv.noise import coupled_draw, draw
 from attrpriv.numerics.calibration.box_loss import box_loss
 from attrpriv.numerics.calibration.coupling import coupling_loss_upper
 from attrpriv.numerics.calibration.kernel import kernel_loss_upper
-from attrpriv.numerics.laws.off import moved, widened
-from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws, moved, widened
 from attrpriv.numerics.search import or_infinite
 
 Rows = tuple[tuple[int, ...], ...]

@@ -27,16 +27,16 @@ from attrpriv.cases.parameter_lattice import (
 )
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.constant_plan import constant_plan
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import WholeSpread
-from attrpriv.methods.base.tally_plan import kernel_answer_error, row_scale, tally_plan
+from attrpriv.methods.base.tally_plan import constant_plan, kernel_answer_error, row_scale, tally_plan
 from attrpriv.methods.parameter_counts.proof import (
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
     ParameterWassersteinEvidence,
 )
+from attrpriv.numerics.calibration.direct import shift_scale
 from attrpriv.numerics.calibration.linear_program import MOST_VALUES
 from attrpriv.numerics.calibration.parameter_counts import (
     is_least_scale,
@@ -45,10 +45,9 @@ from attrpriv.numerics.calibration.parameter_counts import (
     parameter_influence,
     parameter_kernel,
 )
-from attrpriv.numerics.calibration.shifted import shift_scale
 from attrpriv.numerics.rounding import AIMED_UP, SOLVED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal, no_delta, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, no_delta, refusal_of, refusing
 
 _REFERENCE = "docs/theory/parameter-counts.md"
 # `auto` solves the linear program up to so many rows; beyond, it takes more than a few seconds.
@@ -195,9 +194,5 @@ def plan_constant(problem: Problem) -> Plan:
 
 def _refused(make: Callable[[], Made]) -> Made:
     """What floats or the solver cannot do is a refusal."""
-    refusal = None
-    try:
+    with refusing(RefusedError, UsageError, CertificateError, to=lambda error: refusal_of(error, name="optimal")):
         return make()
-    except (RefusedError, UsageError, CertificateError) as error:
-        refusal = refusal_of(error, name="optimal")
-    raise refusal

@@ -25,13 +25,13 @@ from attrpriv.methods.base.accuracy import ModelError, off_by
 from attrpriv.methods.base.checks import ParameterCheck
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.noise import draw
+from attrpriv.numerics.calibration.direct import shifted_delta
 from attrpriv.numerics.calibration.parameter_counts import (
     parameter_delta,
     parameter_distance,
     parameter_kernel_loss,
     parameter_loss,
 )
-from attrpriv.numerics.calibration.shifted import shifted_delta
 from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
 from attrpriv.numerics.search import least_epsilon, or_infinite
 

@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from attrpriv.methods.base.clamp_draw import MovedSpread, statistic
+from attrpriv.methods.base.clamp import MovedSpread, statistic
 from attrpriv.methods.quantile_clip.grid import QuantileGrid
 from attrpriv.noise import add_filled_gaussian
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip, clip_residuals

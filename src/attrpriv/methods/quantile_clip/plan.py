@@ -16,8 +16,7 @@ from collections.abc import Mapping
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.stated_pairs import StatedPairs
-from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians
-from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
+from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes, gaussians, masks, recorded
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
 from attrpriv.methods.base.certificate import Certificate
@@ -32,7 +31,7 @@ from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.quantile_clip import clip_rmse, halves
 from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_DOWN
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 from attrpriv.queries.linear import Linear
 
 REFERENCE = "docs/theory/quantile-clip.md"
@@ -141,8 +140,12 @@ def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: ValueLat
     draft = QuantileClipEvidence(
         columns=problem.columns, n=problem.n, moments=moments, reads=reads, mask=mask, below=clip.below, above=clip.above
     )
-    reason = None
-    try:
+    with refusing(
+        UsageError,
+        to=lambda error: Refusal(
+            Cause.SECRET, f"the sensitive columns determine one another, or the query: {error}", needs="fewer secrets"
+        ),
+    ):
         left = math.sqrt(max(0.0, float(draft.residual)))
         if problem.spacing(problem.columns[0])[1] is False and 0 < left < moments.spacing[0]:
             covered = (left * COMPUTED_DOWN, *moments.spacing[1:])
@@ -155,12 +158,6 @@ def _evidence(problem: Problem, member: Gaussian, mask: float, lattice: ValueLat
                 needs="finer values",
             )
         lam = draft.lam
-    except UsageError as error:
-        reason = str(error)
-    if reason is not None:
-        raise Refusal(
-            Cause.SECRET, f"the sensitive columns determine one another, or the query: {reason}", needs="fewer secrets"
-        )
     half = (problem.epsilon - 2 * lam) / 2 * AIMED_DOWN
     if not half > 0:
         raise Refusal(

@@ -33,7 +33,7 @@ from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Evidence, Told
 from attrpriv.methods.quantile_clip.draw import clip_spread, quantile_clipped
 from attrpriv.methods.quantile_clip.grid import QuantileGrid, quantile_grid, rounding_charge
-from attrpriv.numerics.calibration.grids import lattice_lambda
+from attrpriv.numerics.calibration.gaussian import lattice_lambda
 from attrpriv.numerics.calibration.quantile_clip import QuantileClip
 from attrpriv.numerics.laws.exact_moments import covariance_of, regression
 from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP

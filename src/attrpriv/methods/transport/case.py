@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import VectorBox, covariance_floor, is_itself, vector_box
 from attrpriv.assumptions.worst_case import correlation_range, least_residual
-from attrpriv.cases.moments import is_exact
+from attrpriv.cases.gaussian import is_exact
 from attrpriv.cases.shift import semidefinite_or_nothing
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.transport.proof import MovedRead, Moves, TransportCheck

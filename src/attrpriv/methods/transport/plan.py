@@ -1,4 +1,14 @@
-"""`transport` under a Gaussian assumption: averages without what the secrets tell of them (docs/theory/transport.md).
+"""`transport`: read the secret, and take back what it tells (docs/theory/transport.md).
+
+One name for one idea; what is moved, and how that is proved, is a matter of the assumption.
+
+| form | home |
+|---|---|
+| alone | here: clamp and staircase; `quantile_clip`: pure epsilon, one average, exactly stated moments |
+| with other releases before or after | `transport.sequence` |
+| of a population's mean, behind categories, of counts | `hierarchy`, `group_transport`, `count_transport` |
+
+Here averages under a Gaussian assumption, without what the secrets tell of them:
 
     F' = F - Y + h(Y) + N(0, Z),       Y = B0 (G - centre)
 
@@ -16,19 +26,19 @@ from collections.abc import Mapping, Sequence
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, real_epsilon
-from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes, gaussians, is_exact
+from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes, gaussians, is_exact, masks, recorded
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits
+from attrpriv.methods.base.clamp import ClampSpread, clamp_bits
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.dispatch import plan_by
+from attrpriv.methods.quantile_clip import plan as quantile_clip
 from attrpriv.methods.transport.case import Told, statistics_of, told_over
 from attrpriv.methods.transport.proof import TransportEvidence
 from attrpriv.methods.transport.ways import Way, best_way
@@ -42,6 +52,50 @@ from attrpriv.queries.query import quoted
 REFERENCE = "docs/theory/transport.md"
 # An error of this share of the average's own sd tells hardly anything.
 _HARDLY = 0.9
+# More averages by group than these are searched for many seconds.
+AUTO_GROUPS = 64
+
+
+def choose(problem: Problem) -> Plan:
+    """The release of least error that reads the secret."""
+    partly = [query.text for query in problem.queries if not query.plain]
+    if partly and not (problem.alone and problem.delta):
+        raise Refusal(
+            Cause.STATISTIC,
+            f"answers {partly[0]}, over some of the rows, only under a gaussian assumption, with a delta, and alone (spend 1).",
+            needs="a gaussian assumption, a delta above 0, and spend 1",
+            query=partly[0],
+        )
+    if problem.alone:
+        return _alone(problem)
+    from attrpriv.methods.transport import sequence
+
+    return sequence.plan(problem)
+
+
+def too_slow(problem: Problem) -> str | None:
+    """The size up to which `auto` searches noise and clamp, where averages by group are so many that it takes long."""
+    groups = [{**problem.bins, **problem.categories}.get(query.group_by or "", ()) for query in problem.queries]
+    return f"{AUTO_GROUPS} averages by group" if sum(map(len, groups)) > AUTO_GROUPS else None
+
+
+def _alone(problem: Problem) -> Plan:
+    """The better of both forms; without a delta there is only the quantile clip."""
+    if problem.delta == 0:
+        return quantile_clip.plan(problem)
+    plans: list[Plan] = []
+    refused: list[Refusal] = []
+    partly = not all(query.plain for query in problem.queries)
+    for form in (plan,) if partly else (plan, quantile_clip.drafted):
+        try:
+            plans.append(form(problem))
+        except Refusal as refusal:
+            refused.append(refusal)
+    if not plans:
+        raise refused[0].told()
+    # Two plans there are only for one column, and both know its error.
+    best = min(plans, key=lambda plan: plan.columns[0].error.rmse or 0.0)
+    return quantile_clip.finished(problem, best) if best.certificate.evidence.kind == "quantile_clip" else best
 
 
 def plan(whole: Problem) -> Plan:

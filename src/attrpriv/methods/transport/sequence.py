@@ -20,19 +20,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from attrpriv.cases.budget import Budget, allowed_distance, real_epsilon, sequence_budget
-from attrpriv.cases.moments import gaussian_assumptions, gaussian_notes
-from attrpriv.cases.recorded_values import ValueLattice
+from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
 from attrpriv.methods.base.certificate import LEAST_LEFT, Certificate
-from attrpriv.methods.base.clamp import Read
-from attrpriv.methods.base.clamp_draw import MovedSpread, normal_points
+from attrpriv.methods.base.clamp import MovedSpread, Read, normal_points
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.transport.case import Told, told
 from attrpriv.methods.transport.sequence_case import Case
-from attrpriv.methods.transport.sequence_clamp import Innovations
-from attrpriv.methods.transport.sequence_draw import beyond_many, sequence_spreads
+from attrpriv.methods.transport.sequence_clamp import Innovations, beyond_many, sequence_spreads
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence, SequenceStep
 from attrpriv.noise import granularity
 from attrpriv.numerics.rounding import COMPUTED_UP, SHY_DOWN, SOLVED_UP

@@ -16,12 +16,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.moments import is_exact
+from attrpriv.cases.gaussian import ValueLattice, is_exact, masks, recorded
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.recorded_values import ValueLattice, masks, recorded
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.clamp import Rows as Credited
-from attrpriv.methods.base.noise_layout import Design
+from attrpriv.methods.base.column_plan import Design
 from attrpriv.methods.transport.case import Coefficients, statistics_of
 from attrpriv.methods.transport.plan import members, read_jointly
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence, SequenceStep

@@ -31,8 +31,7 @@ from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.methods.base.gaussian_proof import shaped
 from attrpriv.methods.transport.proof import TransportCheck
-from attrpriv.methods.transport.sequence_clamp import Innovations
-from attrpriv.methods.transport.sequence_draw import moved_on, sequence_spreads
+from attrpriv.methods.transport.sequence_clamp import Innovations, moved_on, sequence_spreads
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_UP, LEFT_DOWN

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.shift import ShiftCase, design
 from attrpriv.errors import CertificateError
-from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import ClampSpread, MovedSpread, clamp_spreads
-from attrpriv.methods.base.noise_layout import Design
+from attrpriv.methods.base.clamp import Clamp, ClampSpread, MovedSpread, Read, clamp_spreads
+from attrpriv.methods.base.column_plan import Design
 from attrpriv.methods.transport.case import Told
 from attrpriv.methods.transport.proof import Moves, TransportCheck, norm, output_spread, shortening, stretch
 from attrpriv.numerics.rounding import SHY_DOWN, SOLVED_UP

@@ -17,20 +17,18 @@ from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.constant_plan import constant_plan
 from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
-from attrpriv.methods.base.expected_count import ExpectedCount, expected_count
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan, assemble
 from attrpriv.methods.base.tally import Tally, TallyCell
-from attrpriv.methods.base.tally_plan import additive_error
+from attrpriv.methods.base.tally_plan import ExpectedCount, additive_error, constant_plan, expected_count
 from attrpriv.methods.laplace_sequence.standing import range_assumes, range_budget
 from attrpriv.methods.yardsticks import averages
 from attrpriv.numerics.laws.count_cases import CountPrior
 from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause, Refusal
+from attrpriv.problem.refusal import Cause, Refusal, refusing
 from attrpriv.problem.shapes import CHAIN
 from attrpriv.queries.query import Query
 
@@ -83,12 +81,8 @@ def _tally(problem: Problem, query: Query) -> Tally:
     stated = problem.assumed(Counts)
     if not stated:
         raise Refusal(Cause.ASSUMPTION, "needs a counts assumption.", needs="counts")
-    reason = None
-    try:
+    with refusing(QueryError, to=lambda error: Refusal(Cause.STATISTIC, str(error), query=query.text, usage=True)):
         return layout(problem, stated[0], query).tally
-    except QueryError as error:
-        reason = str(error)
-    raise Refusal(Cause.STATISTIC, reason, query=query.text, usage=True)
 
 
 def plan_constant(problem: Problem) -> Plan:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import UsageError
 from attrpriv.numerics.laws.records import Number, exactly
 from attrpriv.numerics.rounding import SOLVED_UP, ULP
+from attrpriv.numerics.special import log_factorials
 
 if TYPE_CHECKING:
     import numpy as np
@@ -135,10 +136,9 @@ def binomial_tails(n: int, p: Number) -> BinomialTails:
 def _log_masses(n: int, p: Number) -> tuple[Array, float]:
     """log f(k) for k = 0..n, and a bound on the error: eight units of the terms, each from a function good to four."""
     import numpy as np
-    from scipy.special import gammaln
 
     k = np.arange(n + 1, dtype=np.float64)
-    factorials = gammaln(k + 1)
+    factorials = log_factorials(n)
     log_p, log_q = _log(exactly(p)), _log(1 - exactly(p))
     masses = factorials[-1] - (factorials + factorials[::-1]) + (k * log_p + (n - k) * log_q)
     largest = 2 * float(factorials[-1]) + n * max(-log_p, -log_q) + 1

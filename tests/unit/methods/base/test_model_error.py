@@ -21,9 +21,9 @@ from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, fragile, off_by, unaffected
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.chain_quilt.plan import ChainEvidence
 from attrpriv.methods.count_noise.proof import CountDirectEvidence
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.markov_quilt.proof import QuiltEvidence
 from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
 from attrpriv.methods.parameter_counts.proof import ParameterNoiseEvidence

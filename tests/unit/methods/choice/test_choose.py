@@ -11,9 +11,8 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import ExpectedError, Measure
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.advice import advice
 from attrpriv.methods.choice.choose import plan, rank
-from attrpriv.methods.choice.ranking import Ranking, best_first
+from attrpriv.methods.choice.ranking import Ranking, advice, best_first
 from attrpriv.methods.table import MECHANISMS
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret

@@ -8,9 +8,8 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.errors import RefusedError
 from attrpriv.methods.choice import choose as registry
 from attrpriv.methods.choice.accuracy_first import plan_for_error
-from attrpriv.methods.choice.advice import advice
 from attrpriv.methods.choice.choose import plan, rank
-from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.choice.ranking import Ranking, advice
 from attrpriv.queries.query import Query
 from tests.unit.methods.counts import problem as counts_problem
 from tests.unit.methods.groups.test_plan import groups, problem

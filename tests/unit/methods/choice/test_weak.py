@@ -17,9 +17,9 @@ from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import WEAK
 from attrpriv.methods.choice.choose import plan, plan_view_of, rank
-from attrpriv.methods.choice.weak import weak_lines
+from attrpriv.methods.choice.warnings import weak_lines
 from attrpriv.numerics.networks.network import Network, Node
-from attrpriv.problem.belief import NormalBox
+from attrpriv.problem.assumption import NormalBox
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

@@ -10,7 +10,7 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.count_noise.sets_proof import CountCasesEvidence
+from attrpriv.methods.count_noise.proof import CountCasesEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query

@@ -12,7 +12,7 @@ import pytest
 import attrpriv as ap
 from attrpriv.errors import Cause
 from attrpriv.methods.base.accuracy import noise_error, sum_reach
-from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.noise import granularity
 from tests.refusing import refuses
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attrpriv as ap
-from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 
 SDS = {"weight": 25.0, "height": 4.0, "income": 30_000.0, "sat": 200.0}

@@ -102,6 +102,12 @@ def test_an_average_without_spread_is_told() -> None:
     for spread in ([[1.0, 0.0], [0.0, 0.0]], [[1.0, 1.0], [1.0, 1.0]], [[1.0, math.nan], [math.nan, 1.0]]):
         with pytest.raises(CertificateError):
             matrix_distance([[1.0], [0.5]], np.array(spread))
+    for wide in (np.diag([1.0, math.inf, 1.0]), np.diag([math.inf, 1.0, 1.0]), np.full((3, 3), math.inf)):
+        with pytest.raises(CertificateError):
+            matrix_distance([[1.0], [0.5], [0.5]], wide)
+    for shifts in ([[math.inf], [0.5]], [[1.0], [math.nan]]):
+        with pytest.raises(CertificateError):
+            matrix_distance(shifts, np.eye(2))
     # A spread that is singular up to 1e-13 of itself is refused, one that is not is solved.
     thin = [[1.0, 1 - 1e-14], [1 - 1e-14, 1.0]]
     with pytest.raises(CertificateError, match="singular"):

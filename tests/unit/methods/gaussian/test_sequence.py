@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 import attrpriv as ap
 from attrpriv.cases.shift import ShiftCase
 from attrpriv.frozen import FrozenModel
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
+from attrpriv.methods.gaussian import noise as stacked
 from attrpriv.methods.gaussian import plan as gaussian
-from attrpriv.methods.gaussian import sequence as stacked
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.queries.sql import parse_queries

@@ -9,7 +9,7 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.errors import Cause
-from attrpriv.methods.gaussian.proof import GaussianEvidence
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.numerics.calibration.set_valued import set_valued_variance
 from attrpriv.numerics.laws.intervals import parse_cases
 from tests.refusing import refuses

@@ -14,9 +14,9 @@ from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases.budget import budget
 from attrpriv.cases.population_shift import recorded
 from attrpriv.errors import AttrprivError, Cause, CertificateError, RefusedError, UsageError
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.hierarchy.proof import HierarchyEvidence
 from attrpriv.methods.hierarchy.transport import spread
 from attrpriv.numerics.calibration.gaussian import gaussian_mu

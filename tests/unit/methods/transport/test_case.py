@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attrpriv.cases.moments import is_exact
+from attrpriv.cases.gaussian import is_exact
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.transport.case import statistics_of, told, told_over
 from attrpriv.methods.transport.plan import members

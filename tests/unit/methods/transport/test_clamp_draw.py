@@ -12,8 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from attrpriv.errors import PolicyError, UsageError
-from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import ClampSpread, clamp_bits, clamped
+from attrpriv.methods.base.clamp import Clamp, ClampSpread, Read, clamp_bits, clamped
 
 SPREADS = [
     ClampSpread(0.5, 1.5, 0.55),

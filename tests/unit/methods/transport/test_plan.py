@@ -20,15 +20,14 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.moments import gaussians
+from attrpriv.cases.gaussian import gaussians
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
-from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import clamped, kept
+from attrpriv.methods.base.clamp import Clamp, Read, clamped, kept
+from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.gaussian import plan as gaussian
-from attrpriv.methods.gaussian.proof import GaussianEvidence
 from attrpriv.methods.transport import plan as gaussian_transport
 from attrpriv.methods.transport.case import told
 from attrpriv.methods.transport.proof import TransportEvidence

@@ -22,7 +22,7 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.methods.transport.sequence_case import residual
-from attrpriv.methods.transport.sequence_draw import moved_on
+from attrpriv.methods.transport.sequence_clamp import moved_on
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
 from attrpriv.numerics.divergences.gaussian import gaussian_epsilon

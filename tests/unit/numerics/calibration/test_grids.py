@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from attrpriv.errors import UsageError
 from attrpriv.noise import GRID_BITS, granularity
-from attrpriv.numerics.calibration import grids as lattice
-from attrpriv.numerics.calibration.grids import grid_charge, lattice_lambda, mask_scale
+from attrpriv.numerics.calibration import gaussian as lattice
+from attrpriv.numerics.calibration.gaussian import grid_charge, lattice_lambda, mask_scale
 from tests.property.twin import hockey_stick
 
 Vector = NDArray[np.float64]

@@ -102,6 +102,8 @@ def test_fractions_are_taken_as_they_are() -> None:
         lambda: fixed_binomial_sum(1, 1.5, 1, 0.5, 8),
         lambda: fixed_binomial_sum(1, 0.5, 1, 0.5, 0),
         lambda: fixed_record_sum((1, 0), (0.5, 0.5), 1, (0.5, 0.5), 1, 8),
+        lambda: fixed_record_sum((0, 2, 1), (0.5, 0.25, 0.25), 1, (0.5, 0.25, 0.25), 1, 8),
+        lambda: fixed_record_sum((0, 0, 1), (0.5, 0.25, 0.25), 1, (0.5, 0.25, 0.25), 1, 8),
         lambda: fixed_record_sum((0, 1), (0.5, 0.6), 1, (0.5, 0.5), 1, 8),
         lambda: fixed_record_sum((0, 1), (0.5,), 1, (0.5, 0.5), 1, 8),
     ],

@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from attrpriv.numerics.laws.off import log_change, moved, widened
-from attrpriv.numerics.laws.records import CountPairs, RecordLaws
+from attrpriv.numerics.laws.records import CountPairs, RecordLaws, log_change, moved, widened
 
 EVENT = RecordLaws.event((0.3, 0.4), (0.0, 0.0))
 VALUES = RecordLaws((0, 1, 2), ((0.5, 0.5), (0.5, 0.5), (0.0, 0.0)), ((0.2, 0.2), (0.3, 0.3), (0.5, 0.5)))

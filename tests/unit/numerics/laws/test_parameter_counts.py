@@ -36,6 +36,7 @@ def test_laws_are_mixtures_of_binomials() -> None:
         assert law.masses == pytest.approx(wanted, rel=1e-12)
         assert law.pointwise
     for whole, wanted in zip(counts().whole(), exact(), strict=True):
+        assert whole.start == 0
         assert whole.masses == pytest.approx(wanted, rel=1e-12)
         assert whole.error < 1e-12
         assert whole.floor < 1e-250

@@ -1,0 +1,98 @@
+"""Intervals of a number with nearly all values different, and what public records say of it: sorted cells of a reference view.
+
+    reference:
+      file: census.parquet
+      least_density: 0.8
+      sorted:
+        income: {low: 0, high: 200000, width: 2000}        # or {breaks: [0, 1000, 2000, 5000]}
+
+What must never change: the ends of intervals are declared. They do not depend on the public records, so that how many of the
+records and of the table's rows are in an interval is told apart by chance alone (`numerics.laws.prediction`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from attrpriv.errors import UsageError
+from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
+from attrpriv.numerics.laws.breaks import even_edges
+
+# More intervals than this are never needed: what moved rows tell falls with their width.
+_MOST = 10_000
+
+
+class Intervals(FrozenModel):
+    """Where the intervals of one column end: `{low, high, width}`, or `{breaks: [...]}` with every end."""
+
+    low: Finite | None = Field(default=None, description="the least value; what is below is never shown")
+    high: Finite | None = Field(default=None, description="the largest value; what is above is never shown")
+    width: Positive | None = Field(default=None, description="of each interval; the last ones are made to fit")
+    breaks: tuple[Finite, ...] = Field(default=(), description="instead: every end, in order")
+
+    @model_validator(mode="after")
+    def _ends(self) -> Intervals:
+        even = (self.low, self.high, self.width)
+        if (None in even) == (not self.breaks) or (self.breaks and even != (None, None, None)):
+            raise ValueError("needs low, high and width, or breaks with every end, one of them.")
+        problem = None
+        try:
+            if len(self.edges) > _MOST + 1:
+                problem = f"must be at most {_MOST:,} intervals. Got {len(self.edges) - 1:,}. Take a larger width."
+        except UsageError as error:
+            problem = str(error)
+        if problem is not None:
+            raise ValueError(problem)
+        if len(self.edges) < 2 or any(a >= b for a, b in itertools.pairwise(self.edges)):
+            raise ValueError(f"breaks: must be at least two ends, each above the one before. Got {list(self.breaks)}.")
+        return self
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Every end, in order."""
+        if self.low is None or self.high is None or self.width is None:
+            return self.breaks
+        if (self.high - self.low) / self.width > 2 * _MOST:  # before so many are made
+            raise UsageError(f"must be at most {_MOST:,} intervals. Got more. Take a larger width.")
+        return even_edges(self.low, self.high, self.width)
+
+
+class RoughPlace(FrozenModel):
+    """An interval whose two halves look more different than the stated information lets them."""
+
+    place: Finite
+    separation: Finite
+    allowed: Finite
+
+
+class Uneven(FrozenModel):
+    """Where the public records are furthest from spread evenly within an interval, and how far at least."""
+
+    place: Finite
+    shift: Annotated[Finite, Field(ge=0, le=1)]
+
+
+class PublicIntervals(FrozenModel):
+    """What public records say of a column that is sorted into intervals. Nothing here approves of an assumption."""
+
+    column: str
+    edges: tuple[Finite, ...] = Field(min_length=2)
+    variance: NonNegative = Field(description="of the values between the first and the last end")
+    repeated: Annotated[Finite, Field(ge=0, le=1)] = Field(description="share of values that occur more than once")
+    functions: tuple[str, ...] = Field(default=(), description="columns that tell the value, or are told by it")
+    rough: tuple[RoughPlace, ...] = ()
+    uneven: Uneven | None = None
+    compared: tuple[str, ...] = Field(default=(), description="columns of the table that the records have")
+
+
+def interval_name(low: float, high: float) -> str:
+    """`2000 to 4000`."""
+    return f"{_plain(low)} to {_plain(high)}"
+
+
+def _plain(value: float) -> str:
+    return str(int(value)) if value == math.floor(value) and abs(value) < 1e15 else repr(value)
