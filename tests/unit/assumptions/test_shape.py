@@ -12,12 +12,24 @@ import pytest
 from scipy import stats
 
 import attrpriv as ap
-from attrpriv.assumptions import widened as widening
+from attrpriv.assumptions import shape as widening
 from attrpriv.assumptions.fit import fit_moments
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
 from attrpriv.assumptions.groups import Groups
-from attrpriv.assumptions.shape import LIMITS, ShapeFinding, faults, findings_of, shortened, summary, verdict
-from attrpriv.assumptions.widened import LEAST_CARRYING, carrying, freedom, least_carrying, skewed
+from attrpriv.assumptions.shape import (
+    LEAST_CARRYING,
+    LIMITS,
+    ShapeFinding,
+    carrying,
+    faults,
+    findings_of,
+    freedom,
+    least_carrying,
+    shortened,
+    skewed,
+    summary,
+    verdict,
+)
 from attrpriv.engines.moments import PublicTable
 from attrpriv.errors import DataError, PolicyError
 from attrpriv.problem.row_shape import ColumnShape, PairShape, RowShape

@@ -7,9 +7,12 @@ from functools import cache
 from typing import Any
 
 import mpmath
+import numpy as np
 import pytest
+from scipy.stats import norm
 
-from attrpriv.cases.budget import MOST_LATTICE, MOST_STEPS, budget, sequence_budget
+from attrpriv.cases.budget import MOST_LATTICE, MOST_STEPS, Budget, allowed_distance, budget, clip_charge, sequence_budget
+from attrpriv.cases.gaussian import gaussians
 from attrpriv.methods.base.evidence import Charged
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan
@@ -76,7 +79,7 @@ def test_several_averages_pay_for_all_numbers_that_common_noise_may_be_made_of()
     transported: Any = plan(asked, "transport").certificate.evidence
     assert transported.kind == "transport"
     assert transported.grid_lambda == pytest.approx(grid(2, 2 + 1)[0], rel=1e-9)
-    assert transported.grid_eta == pytest.approx(grid(2, 2 + 1)[1], rel=1e-9)
+    assert transported.grid_eta == pytest.approx(grid(2, 2 + 1)[1], rel=1e-9, abs=0)
     grouped = groups_problem(queries=(Query("avg", "hours"), Query("avg", "age")), tolerance=0)
     for name in ("gaussian", "transport"):
         evidence: Any = plan(grouped, name).certificate.evidence
@@ -101,7 +104,7 @@ def test_what_is_left(columns: int | None, common: int | None, tolerance: Any) -
     lam, eta = grid(count, (0 if count == 1 else count) if common is None else common)
     shape_lambda, shape_eta = (1e-3, 1e-9) if tolerance else (0.0, 0.0)
     assert found.grid_lambda == pytest.approx(lam, rel=1e-9)
-    assert found.grid_eta == pytest.approx(eta, rel=1e-9)
+    assert found.grid_eta == pytest.approx(eta, rel=1e-9, abs=0)
     assert (found.lattice_lambda, found.shape_lambda, found.shape_eta, found.clip_delta) == (
         1e-4,
         shape_lambda,
@@ -141,3 +144,100 @@ def test_a_sequence_pays_for_all_that_may_come() -> None:
     classical = asked.model_copy(update={"calibration": "classical"})
     with pytest.raises(Refusal):
         sequence_budget(classical, asked.theta, 1, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------------------------ clipping
+
+EXACT = {"secrets": (Secret("mean(income)", between=(59_000.0, 61_000.0)),), "delta": 0.4, "tolerance": 0}
+
+
+def clipped(bounds: tuple[float, float], mean: float, slope: float, far: float) -> float:
+    """n P(a row is outside), for an income that is at most so far from its mean: slope 0.3 * 25 / 30,000 or another."""
+    low, high = bounds
+    reach = abs(slope) * far
+    return 10_000 * float(norm.cdf((low - mean + reach) / 25) + norm.sf((high - mean - reach) / 25))
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1_000.0), (-1_000.0, 300.0), (10.0, 290.0), (25.0, 310.0)])
+def test_what_clipping_costs(bounds: tuple[float, float]) -> None:
+    """Either end alone, or both: the chance that some row is clipped, wherever in its range the secret is."""
+    asked = problem(**EXACT, bounds={"weight": bounds})
+    wanted = (1 + math.e) * clipped(bounds, 150.0, 0.3 * 25 / 30_000, 1_000.0)
+    assert clip_charge(asked, gaussians(asked), "weight") == pytest.approx(wanted, rel=1e-6, abs=0)
+    for tenth in (0.999, 1.001):  # a tenth of delta at most
+        found = clip_charge(asked.model_copy(update={"delta": 10 * wanted * tenth}), gaussians(asked), "weight")
+        assert (found is None) is (tenth < 1)
+    two = problem(**EXACT, bounds={"weight": bounds}, queries=(Query("avg", "weight"), Query("avg", "height")))
+    for twentieth in (0.999, 1.001):
+        found = clip_charge(two.model_copy(update={"delta": 20 * wanted * twentieth}), gaussians(two), "weight")
+        assert (found is None) is (twentieth < 1)
+
+
+def test_the_furthest_value_of_a_secret_counts() -> None:
+    """One end of its range is further from the mean than the other, or a sum is in other units than its mean."""
+    for between in ((40_000.0, 61_000.0), (59_000.0, 80_000.0)):
+        asked = problem(**(EXACT | {"secrets": (Secret("mean(income)", between=between),)}), bounds={"weight": (0.0, 290.0)})
+        wanted = (1 + math.e) * clipped((0.0, 290.0), 150.0, 0.3 * 25 / 30_000, 20_000.0)
+        assert clip_charge(asked, gaussians(asked), "weight") == pytest.approx(wanted, rel=1e-6, abs=0)
+        total = (Secret("sum(income)", between=(between[0] * 10_000, between[1] * 10_000)),)
+        summed = problem(**(EXACT | {"secrets": total}), bounds={"weight": (0.0, 290.0)})
+        assert clip_charge(summed, gaussians(summed), "weight") == pytest.approx(wanted, rel=1e-6, abs=0)
+
+
+@pytest.mark.parametrize("bounds", [(10.0, 1_000.0), (-1_000.0, 290.0)])
+def test_no_member_of_the_class_clips_more(bounds: tuple[float, float]) -> None:
+    """Means, sds and slopes anywhere within the tolerance: the charge covers each, and all of the tolerances are in it."""
+    rng = np.random.default_rng(3)
+    alone = clip_charge(problem(**EXACT, bounds={"weight": bounds}), gaussians(problem(**EXACT)), "weight")
+    assert alone is not None
+    for told in (
+        {"mean": 0.05, "slope": 0.0},
+        {"sd": 0.05, "slope": 0.0},
+        {"slope": 0.5},
+        {"mean": 0.02, "sd": 0.02, "slope": 0.2},
+    ):
+        asked = problem(**(EXACT | {"tolerance": told}), bounds={"weight": bounds})
+        found = clip_charge(asked, gaussians(asked), "weight")
+        assert found is not None
+        assert found > alone * (1 + 1e-9)
+        worst = 0.0
+        for signs in [*np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1).T, *rng.uniform(-1, 1, (50, 4))]:
+            mean, sd, slope, hidden = (float(x) for x in signs)
+            own = 25 * (1 + told.get("sd", 0.0) * sd)
+            wander = 60_000 + told.get("mean", 0.0) * hidden * 30_000 * (1 + told.get("sd", 0.0))
+            for end in (59_000.0, 61_000.0):
+                at = 150 + told.get("mean", 0.0) * mean * own
+                at += 0.3 * 25 / 30_000 * (1 + told.get("slope", 0.0) * slope) * (end - wander)
+                worst = max(worst, 10_000 * float(norm.cdf((bounds[0] - at) / own) + norm.sf((bounds[1] - at) / own)))
+        assert (1 + math.e) * worst <= found <= 1.2 * (1 + math.e) * worst
+
+
+def test_where_clipping_is_not_bounded() -> None:
+    """Rows that somebody knows, secrets without a range, columns whose mean is not stated."""
+    free: dict[str, Any] = EXACT | {"bounds": {"weight": (0.0, 1_000.0)}}
+    assert clip_charge(problem(**free), gaussians(problem(**free)), "weight") is not None
+    known = problem(**free, known_rows=0.01)
+    open_ended = problem(**(free | {"secrets": (Secret("mean(income)", within=1_000.0),)}))
+    several = problem(**(free | {"secrets": (*EXACT["secrets"], Secret("mean(income)", within=1_000.0))}))  # type: ignore[misc]
+    for asked in (known, open_ended, several):
+        assert clip_charge(asked, gaussians(asked), "weight") is None
+    for lacking in ("weight", "income"):
+        mean = {name: at for name, at in {"weight": 150.0, "income": 60_000.0, "height": 67.0}.items() if name != lacking}
+        theta = (gaussians(asked)[0].model_copy(update={"mean": mean}),)
+        assert clip_charge(problem(**free), theta, "weight") is None
+
+
+@pytest.mark.parametrize(("calibration", "epsilon"), [("analytic", 0.5), ("classical", 0.5), ("analytic", 3.0)])
+def test_how_far_outputs_may_be_apart(calibration: str, epsilon: float) -> None:
+    """Balle and Wang's curve at the distance is the calibration's delta; the classical constant is a smaller distance."""
+    left = Budget(epsilon, 1e-6, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1e-6, ())
+    found = allowed_distance(problem(calibration=calibration), left)
+    with mpmath.workdps(40):
+        mu = mpmath.mpf(found)
+        delta = mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
+    if calibration == "analytic":
+        assert float(delta) == pytest.approx(1e-6, rel=1e-6, abs=0)
+        assert delta <= 1e-6
+    else:
+        assert found == pytest.approx(epsilon / math.sqrt(2 * math.log(1.25 / 1e-6)), rel=1e-9)
+        assert delta < 1e-6

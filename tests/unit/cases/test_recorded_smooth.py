@@ -38,6 +38,8 @@ SHARED = float((LAW * CELLS[:, None] * (CELLS[:, None] + ERRORS)).sum())
 SLOPE, LEFT = SHARED / SPREAD, 4 - SHARED**2 / SPREAD
 WIDE = 100.0
 
+TIED = {"slope": 1e-6}
+
 Made = Callable[[float], Plan]
 
 # -------------------------------------------------------------------------------------------------------------- exact laws
@@ -271,6 +273,45 @@ def test_several_statistics_under_a_tolerance() -> None:
             count += 1
     with pytest.raises(Refusal, match="rounding shows"):
         gaussian_transport.plan(read_under_a_tolerance(4.9, 0.4, n=100))
+
+
+@pytest.mark.parametrize("tolerance", [0, {"slope": 0.05, "sd": 0.02}])
+@pytest.mark.parametrize("read", [("g",), ("g", "h")])
+@pytest.mark.parametrize("own", [10.0, 0.01])
+def test_a_hidden_column_that_is_asked_for_has_nothing_left(own: float, read: tuple[str, ...], tolerance: object) -> None:
+    """Given its own average it moves no more: neither variance nor a slope is counted, of it or beside it."""
+    law = ap.Gaussian(
+        mean=dict.fromkeys("ghx", 0.0),
+        sd={"g": 10.0, "h": 10.0, "x": own},
+        correlation={("x", "g"): 0.3, ("x", "h"): 0.3, ("g", "h"): 0.2},
+        tolerance=tolerance,
+    )
+    problem = read_under_a_tolerance(1.0).model_copy(update={"theta": (law,), "queries": parse_queries("avg(x), avg(g)")})
+    joint = gaussian_transport.read_jointly(problem)[0] if len(read) > 1 else Secret("mean(g)", within=1.0)
+    tied = recorded_smooth._tied(problem, law, joint)
+    assert tied is not None
+    place = problem.columns.index("g")
+    assert (tied.slopes[place] == 0).all()
+    assert (tied.off[place] == 0).all()
+    for residual in tied.residuals:
+        assert 0.5 < residual[1 - place, 1 - place] / own**2 < 0.91
+        for entry in (residual[place, place], residual[0, 1], residual[1, 0]):
+            assert entry == pytest.approx(0.0, abs=1e-9)
+
+
+def test_noise_that_is_nearly_common_does_not_cover_a_hidden_column() -> None:
+    """x and g with noise that their difference is nearly free of: what is left of x alone decides whether rounding shows."""
+    for left, shows in ((0.05, True), (0.5, False)):
+        sd = (0.04 * 16 + left) ** 0.5
+        law = ap.Gaussian(mean={"g": 0.0, "x": 0.0}, sd={"g": 4.0, "x": sd}, correlation={("x", "g"): 0.8 / sd}, tolerance=TIED)
+        problem = pair("avg(x), avg(g)", 1.0, theta=(law,), resolution={"g": 1.0, "x": 1e-3})
+        noise = 100 * np.array([[1.0, 1 - 1e-9], [1 - 1e-9, 1.0]])
+        refused = False
+        try:
+            require_smooth(problem, Rows.of(problem), (law,), noise, problem.secrets)
+        except Refusal:
+            refused = True
+        assert refused is shows
 
 
 # --------------------------------------------------------------------------------------------- the worst combination, by search

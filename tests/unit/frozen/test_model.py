@@ -5,6 +5,9 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 from pydantic import Field, ValidationError
@@ -88,6 +91,35 @@ def test_a_mapping_does_not_follow_the_one_it_was_made_from() -> None:
     assert list(value.table) == ["a"]
     assert len(value.table) == 1
     assert repr(value.table) == "{'a': 1.0}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.__setitem__("a", 2.0),
+        lambda table: table.__delitem__("a"),
+        lambda table: table.__ior__({"a": 2.0}),
+        lambda table: table.update(a=2.0),
+        lambda table: table.setdefault("b", 2.0),
+        lambda table: table.pop("a"),
+        lambda table: table.popitem(),
+        lambda table: table.clear(),
+    ],
+)
+def test_a_mapping_has_no_way_to_change(change: Callable[[Any], object]) -> None:
+    table = FrozenDict({"a": 1.0})
+    with pytest.raises(TypeError, match="stays as it was made"):
+        change(table)
+    assert table == {"a": 1.0}
+
+
+def test_a_mapping_is_copied_and_pickled_as_what_it_is() -> None:
+    table = FrozenDict({"a": 1.0})
+    for made in (copy.copy(table), copy.deepcopy(table), pickle.loads(pickle.dumps(table))):
+        assert type(made) is FrozenDict
+        assert made == table
+        assert hash(made) == hash(table)
+    assert table == MappingProxyType({"a": 1.0})
 
 
 def test_mappings_are_equal_as_often_as_they_are_compared() -> None:

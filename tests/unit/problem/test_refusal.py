@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 import attrpriv as ap
-from attrpriv.errors import Way
+from attrpriv.errors import CertificateError, QueryError, UsageError, Way
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.notebook.html import refusal_html
-from attrpriv.problem.refusal import Cause, Refusal, listed_kinds, refusal_of
+from attrpriv.problem.refusal import Cause, Refusal, listed_kinds, refusal_of, refusing
 from attrpriv.queries.sql import parse_queries
 from tests.end_to_end.material import Said, policy, write_policy
 from tests.unit.methods.gaussian.test_plan import problem
@@ -224,3 +224,22 @@ def test_the_guide_lists_the_causes_in_their_order() -> None:
     guide = (SOURCE.parents[1] / "docs" / "guide" / "errors.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| `(\w+)` \| (?!`)", guide.partition("## Refusals")[2].partition("## ")[0], re.MULTILINE)
     assert listed == ["cause", *(cause.value for cause in Cause)]
+
+
+def test_an_error_in_a_block_becomes_a_refusal_with_nothing_behind_it() -> None:
+    with pytest.raises(Refusal) as caught, refusing(UsageError, QueryError, to=lambda error: refusal_of(error, usage=True)):
+        raise QueryError("query: is of no column.")
+    assert (caught.value.cause, caught.value.reason, caught.value.usage) == (Cause.STATISTIC, "query: is of no column.", True)
+    assert caught.value.__context__ is None
+    assert caught.value.__cause__ is None
+
+
+def test_what_else_comes_out_of_a_block_is_left_alone() -> None:
+    refusal = Refusal(Cause.BUDGET, "too little.")
+    for error in (CertificateError("no proof"), ValueError("no number"), refusal, KeyboardInterrupt()):
+        with pytest.raises(type(error)) as caught, refusing(UsageError):
+            raise error
+        assert caught.value is error
+    with refusing(UsageError):
+        found = 1
+    assert found == 1

@@ -244,6 +244,25 @@ def test_laplace_noise_needs_the_bounds_it_was_sized_for() -> None:
         found.model_copy(update={"columns": (unbounded,)}).randomise(1.0)
 
 
+def test_rows_are_clipped_as_tightly_as_noise_was_sized_for() -> None:
+    """More tightly is allowed, and 1e-12 of the width for rounding; more than that is not."""
+    found = plan(problem("y"), "group_dp")
+    (part,) = found.columns
+    assert part.clip is not None
+    low, high = part.clip
+    for times, taken in (
+        (0.5, True),
+        (1.0, True),
+        (1 + 9e-13, True),
+        (1 + 2e-12, False),
+        (1.001, False),
+        (1.6, False),
+        (3.0, False),
+    ):
+        wide = part.model_copy(update={"clip": (low, low + (high - low) * times)})
+        assert found.part.model_copy(update={"columns": (wide,)}).covered(found) is taken, times
+
+
 def test_the_wrong_number_of_averages() -> None:
     with pytest.raises(CertificateError, match=r"needs 1 averages\. Got 2"):
         gaussian_plan().answers([Fraction(0), Fraction(0)])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.cases.moments import gaussians
-from attrpriv.methods.calibrated_weights.case import _recorded, lower_covariance, read_on
+from attrpriv.cases.gaussian import gaussians
+from attrpriv.methods.calibrated_weights.case import _recorded, lower_covariance, read_on, undeclared_spacing
 from attrpriv.problem.refusal import Refusal
 from tests.conformance.test_mechanisms import problem
 
@@ -76,3 +76,15 @@ def test_an_undeclared_spacing_is_covered_up_to_its_mask(n: int) -> None:
         q = mpmath.exp(-2 * mpmath.pi**2 * mpmath.mpf(n * masked / (n + masked)))
         wanted = float(-mpmath.log(1 - 2 * q / (1 - q)))
     assert found.charge == pytest.approx(wanted, rel=1e-5, abs=1e-300)
+
+
+@pytest.mark.parametrize(("n", "finer"), [(99, 50), (100, 1), (10_000, 1)])
+def test_up_to_which_spacing_columns_are_covered(n: int, finer: int) -> None:
+    """Half of what each varies by beside the other, in the worst member; a declared one is as it is declared."""
+    wide, tied = gaussian(0.4), gaussian(0.8)
+    asked = problem(n=n, resolution={}, types={})
+    for theta, rho in (((wide,), 0.4), ((tied,), 0.8), ((wide, tied), 0.8), ((tied, wide), 0.8)):
+        found = undeclared_spacing(asked, theta, ("a", "b"))
+        for column in ("a", "b"):
+            assert found[column] == pytest.approx(math.sqrt(1 - rho) * SD[column] / 2 / finer, rel=1e-9)
+    assert set(undeclared_spacing(problem(n=n, resolution={"a": 1.0}), (wide,), ("a", "b"))) == {"b"}

@@ -140,3 +140,12 @@ def test_the_law_of_q_is_the_one_that_tables_have(fixed: str) -> None:
 def test_what_makes_no_sense_is_refused(wrong: object) -> None:
     with pytest.raises(UsageError):
         wrong()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("case", [Failure(30, 2, 1, 0.0), Failure(50, 3, 1, 2.0), Failure(500, 4, 1, 0.0)], ids=str)
+def test_where_failing_is_likely_the_chance_is_near_too(case: Failure) -> None:
+    """Lengths that fail in every fifth table or less often: the steps end where failing is certain, and so does the law."""
+    for times in (1.5, 3.0, 6.0, 12.0):
+        excess = (case.distance + times * (case.columns - case.fixed)) / (case.rows - case.columns)
+        true = exact(case, (1 + excess) / case.rows)
+        assert true <= failure_upper(case, (1 + excess) / case.rows) <= 1.25 * true

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from attrpriv.methods.count_noise.proof import CountCheck, CountDirectEvidence, CountLaplaceEvidence, WassersteinEvidence
-from attrpriv.methods.count_noise.sets_proof import CountCasesCheck, CountCasesEvidence
-from attrpriv.numerics.calibration.shifted import shifted_delta
+from attrpriv.methods.count_noise.proof import (
+    CountCasesCheck,
+    CountCasesEvidence,
+    CountCheck,
+    CountDirectEvidence,
+    CountLaplaceEvidence,
+    WassersteinEvidence,
+)
+from attrpriv.numerics.calibration.direct import shifted_delta
 from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 from tests.unit.methods.proofs import accepted, counted, refused, sets_plan

@@ -98,3 +98,17 @@ def test_what_is_too_much_to_look_at_is_infinite() -> None:
     atoms = RecordLaws((0, 1, 2, 3), law, law)
     assert joint_row_loss(atoms, [(0, 1, 2, 3)] * 6, [False] * 6, [1.0] * 6) == math.inf
     assert joint_row_loss(atoms, [(0, 1, 2, 3)], [False], [1e4]) == math.inf
+
+
+@pytest.mark.parametrize("short", [0.0, 9e-10])
+def test_intervals_that_hardly_reach_one_are_divided_by_their_sum(short: float) -> None:
+    """The only law within them is that of their ends, divided by its sum: upper ends below one, or lower ends above it."""
+    added, rates, other = [(0, 1, 1), (0, 0, 1)], [0.7, 0.4], exact(np.array([0.2, 0.3, 0.5]))
+    ends = np.array([0.5, 0.3, 0.2 - short]), np.array([0.5, 0.3, 0.2 + short])
+    boxes = [tuple((float(p) / 2, float(p)) for p in ends[0]), tuple((float(p), (1 + float(p)) / 2) for p in ends[1])]
+    for law, box in zip(ends, boxes, strict=True):
+        true = exact(law / law.sum())
+        for member, rest, one, two in ((box, other, true, other), (other, box, other, true)):
+            found = joint_row_loss(RecordLaws((0, 1, 2), member, rest), added, [False, False], rates)
+            wanted = joint_row_loss(RecordLaws((0, 1, 2), one, two), added, [False, False], rates)
+            assert found == pytest.approx(wanted, abs=1e-12)

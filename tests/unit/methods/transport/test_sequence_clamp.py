@@ -315,3 +315,14 @@ def test_what_is_determined_already_is_refused() -> None:
 def test_bad_rows(row: list[float]) -> None:
     with pytest.raises(UsageError, match="covariance"):
         Innovations().after(row)
+
+
+@pytest.mark.parametrize("x", [Fraction(0), Fraction(1, 3), Fraction(-5), Fraction(10**9)])
+def test_what_is_shown_is_within_the_reach_and_near(x: Fraction) -> None:
+    """On a grid of the reach; of no reach, nothing."""
+    assert clipped(x, Fraction(0)) == 0
+    for reach in (Fraction(1, 7), Fraction(2), Fraction(10**12)):
+        found = clipped(x, reach)
+        assert -reach <= found <= reach
+        assert abs(found - min(max(x, -reach), reach)) <= reach / 2**30
+        assert clipped(-x, reach) == -found

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from fractions import Fraction
 
+import mpmath
 import pytest
 
 from attrpriv.errors import RefusedError, UsageError
@@ -15,10 +18,12 @@ from attrpriv.numerics.calibration.kernel import (
     kernel_loss_upper,
     objective,
     require_size,
+    weights_loss,
     whole_row,
 )
 from attrpriv.numerics.calibration.linear_program import optimal_kernel
-from attrpriv.numerics.calibration.secret_laws import float_laws, secret_laws
+from attrpriv.numerics.calibration.secret_laws import BITS, SecretLaws, float_laws, secret_laws
+from attrpriv.numerics.laws.fixed_point import SHORT
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 EVENT = RecordLaws.event(0.4, 0.6)
@@ -126,3 +131,22 @@ def test_masses_too_small_to_see_are_not_passed_over() -> None:
     whole, rare, pairs = 2**WEIGHT_BITS, RecordLaws.event(1e-30, 2e-30), CountPairs.all_of(2)
     assert kernel_loss_upper([[whole, 0, 0], [0, whole, 0], [0, 0, whole]], rare, pairs) == math.inf
     assert certified_kernel(rare, pairs, 0.1, flat(3)).loss <= 0.1
+
+
+@pytest.mark.parametrize("unit", [5, 1_000, 2**100])
+def test_what_masses_are_short_by_is_counted(unit: int) -> None:
+    """Every mass may be larger by less than SHORT units: the largest ratio of two outputs over all such laws, in fractions."""
+    rows = tuple((mass * unit, 2**BITS - mass * unit - SHORT) for mass in (3, 4, 9))
+    whole = 2**WEIGHT_BITS
+    weights = ((whole, 0), (whole // 4, whole - whole // 4))
+    for apart in (1, 2):
+        worst = Fraction(1)
+        for a, b in itertools.permutations(range(3), 2):
+            if abs(a - b) <= apart:
+                for o in range(2):
+                    more = sum((rows[a][k] + SHORT) * weights[k][o] for k in range(2))
+                    worst = max(worst, Fraction(more, sum(rows[b][k] * weights[k][o] for k in range(2))))
+        found = weights_loss(weights, SecretLaws(0, rows, apart))
+        with mpmath.workdps(60):
+            true = mpmath.log(mpmath.mpf(worst.numerator) / worst.denominator)
+            assert true <= mpmath.mpf(found) <= true * (1 + mpmath.mpf("1e-14"))

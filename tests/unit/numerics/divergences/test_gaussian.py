@@ -139,3 +139,13 @@ def test_of_two_laws(a: float, b: float, variance: float, epsilon: float) -> Non
 
 def test_unequal_variances_go_to_their_own_formula() -> None:
     assert hockey_stick(GaussianLaw(0.0, 4.0), GaussianLaw(0.0, 1.0), 1.0) == pytest.approx(0.196711, abs=5e-7)
+
+
+def test_no_epsilon_is_an_answer_too() -> None:
+    """About mu^2/2, as long as that is a float."""
+    assert gaussian_epsilon(1e140, 0.1) == pytest.approx(0.5e280, rel=1e-6)
+    assert gaussian_epsilon(1e152, 0.1) == math.inf
+    for mu in (0.5, 3.0, 40.0):
+        for delta in (1e-9, 0.01):
+            found = gaussian_epsilon(mu, delta)
+            assert gaussian_delta_upper(found, mu) <= delta < gaussian_delta_upper(found * (1 - 1e-9), mu)

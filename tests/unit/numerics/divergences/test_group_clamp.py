@@ -20,6 +20,7 @@ from attrpriv.numerics.divergences.groups import (
     clamped_group_delta_upper,
     coupled_upper,
     group_delta_upper,
+    pair_upper,
 )
 from attrpriv.numerics.laws.groups import GroupCase
 
@@ -178,6 +179,34 @@ def test_without_a_clamp_it_is_the_plain_promise(form: Form) -> None:
         for reach in (math.inf, *([case.told] if not case.known else [])):
             ours = clamped_group_delta_upper(case, reach, 0.5, EPSILON, form)
             assert ours == pytest.approx(group_delta_upper(case, 0.5, EPSILON, form), rel=1e-9)
+
+
+def test_means_that_are_equal_tell_nothing() -> None:
+    """Nothing is there to be taken back, whatever the reach; what variances tell stays."""
+    case = replace(CASE, members=((42.0, 8.0),))
+    assert case.told == 0
+    plain = group_delta_upper(case, 0.5, EPSILON, "direct")
+    assert plain > 0
+    for reach in (0.0, 0.1, 10.0, math.inf):
+        assert clamped_group_delta_upper(case, reach, 0.5, EPSILON, "direct") == pytest.approx(plain, rel=1e-9, abs=0)
+
+
+def test_how_much_variances_differ_goes_with_what_is_taken_back() -> None:
+    """Where the least difference counts: as many rows change as the reach lets through, and with them the variance."""
+    case = replace(CASE, members=((30.0, 11.0),))
+    low, high = case.spread
+    assert low > 0
+    least, more = case.least_variance + 0.05, 0
+    for share in (0.25, 0.5, 0.8, 1.0, 2.0):
+        reach = share * case.told / 2
+        part = min(1.0, share)
+        wanted = pair_upper(part * case.told, least, (part * low, high), EPSILON)
+        assert clamped_group_delta_upper(case, reach, 0.05, EPSILON, "direct") == pytest.approx(wanted, rel=1e-6, abs=0)
+        more += wanted < 0.999 * pair_upper(part * case.told, least, (0.0, high), EPSILON)
+        known = replace(case, known=3)
+        amiss = pair_upper(clamped_gap(known, reach), known.least_variance + 0.05, (0.0, known.spread[1]), EPSILON)
+        assert clamped_group_delta_upper(known, reach, 0.05, EPSILON, "direct") == pytest.approx(amiss, rel=1e-6, abs=0)
+    assert more >= 3, "or the test would be of nothing"
 
 
 def test_the_clamp_is_monotone() -> None:

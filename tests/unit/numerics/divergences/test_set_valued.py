@@ -12,6 +12,9 @@ from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.divergences.mixture import anchor_of, log_probability_ratio, log_tilted, set_law
 from attrpriv.numerics.divergences.moving_sets import covered_upper, moving_upper
 from attrpriv.numerics.divergences.set_valued import (
+    _highest,
+    _Pair,
+    _Panels,
     lam_of,
     mixture_hockey_stick,
     pointwise_hockey_stick,
@@ -221,6 +224,49 @@ def test_the_range_of_a_law_holds_its_mass() -> None:
     inside = np.any([(w + 6 >= low) & (w + 6 <= high) for low, high in spans], axis=0)
     density = densities(parts(union), 2.0, w)
     assert density[~inside].sum() * (w[1] - w[0]) < 1e-25
+
+
+def test_a_part_that_is_hardly_there_changes_nothing() -> None:
+    """Of two parts, one 40 standard deviations out: e^-800 of the other, which no float can be multiplied by."""
+    near, both = parse_case("[0, 1)"), parse_case("[0, 1) or [40, 41)")
+    y = np.linspace(-4, 4, 9)
+    assert set_law(both, 0.7, 0.0).log_density(y)[0] == pytest.approx(set_law(near, 0.7, 0.0).log_density(y)[0], rel=1e-12)
+    assert 0 <= log_probability_ratio(both, near) < 1e-12
+    out = parse_case("[-41, -40) or [40, 41)")
+    assert log_probability_ratio(out, parse_case("[40, 41)")) == pytest.approx(math.log(2), rel=1e-9)
+    assert log_probability_ratio(both, parse_case("[40, 41)")) == pytest.approx(803.2, abs=1.0)
+
+
+@pytest.mark.parametrize("lam", [0.3, 1.0, 3.0])
+@pytest.mark.parametrize("width", [0.05, 0.4, 1.0])
+def test_nothing_is_hidden_within_a_panel(lam: float, width: float) -> None:
+    """The excess of the wrong sign, at many points of many panels, is never above its bound by convexity; nor far below it."""
+    sets = parse_case("< -6 or [0, 0.2) or >= 6"), parse_case("[-6, 0) or [0.2, 6)")
+    left = np.arange(-9, 9, width)
+    inside = left[:, None] + width * np.linspace(0, 1, 41)
+    for a, b in (sets, sets[::-1], (parse_case("[0, 1)"), parse_case("[1, 2)"))):
+        for epsilon in (0.0, 0.3, 1.2):
+            pair = _Pair(set_law(a, lam, 0.0), set_law(b, lam, 0.0), epsilon)
+            for positive in (False, True):
+                panels = _Panels(left, left + width, np.full(len(left), positive))
+                highest, rounding = _highest(pair, panels)
+                excess = pair.excess(inside)[0] * (-1 if positive else 1)
+                assert (excess.max(axis=1) <= highest + rounding).all()
+                # F is a convex function minus another, both of them smooth: for a narrow panel the bound is near.
+                assert (highest - excess.max(axis=1)).max() <= 4 * (1 + lam**2) ** 2 * width**2
+
+
+def test_a_search_with_a_target_goes_on_at_the_target_itself() -> None:
+    """The first pair is just as bad as is allowed, a later one worse: that must be seen."""
+    cell = Cell((0.0, 0.0), (1.0, 1.0))
+    for texts in (["< 1", ">= 1"], [">= 1", "< 1"], ["< -1", "[-1, 1)", ">= 1"], ["[-1, 1)", ">= 1", "< -1"]):
+        cases = parse_cases(texts)
+        ranges = [case.end_ranges(cell.means, cell.sds) for case in cases]
+        each = [covered_upper(a, b, 0.3, 1.0) for a in ranges for b in ranges if a is not b]
+        full, _ = moving_upper(cases, cell, 0.3, 1.0)
+        assert full == max(each)
+        for target in each:
+            assert (moving_upper(cases, cell, 0.3, 1.0, target)[0] <= target) is (full <= target)
 
 
 def test_a_cell_s_bound_holds_inside_it() -> None:

@@ -164,3 +164,15 @@ def test_what_is_out_of_reach_of_floats_is_told_apart(mean: float, variance: flo
     assert unequal_delta(far, GaussianLaw(0.0, 1.0), epsilon) == 1.0
     near = unequal_delta_upper(GaussianLaw(0.5, 2.0), GaussianLaw(0.0, 1.0), 1.0)
     assert 0 < near < 0.2
+
+
+@pytest.mark.parametrize("variance", [0.5, 1e-3, 1e-6])
+@pytest.mark.parametrize("distance", [1.0, 20.0])
+@pytest.mark.parametrize("share", [1e-9, 1e-7, 1e-5])
+def test_where_the_ratio_hardly_exceeds_epsilon(variance: float, distance: float, share: float) -> None:
+    """Its largest excess is next to nothing, and so is the set; the bound by that excess is half as much again at most."""
+    epsilon = (distance**2 / (2 * (1 - variance)) - math.log(variance) / 2) * (1 - share)
+    one, other = GaussianLaw(distance, variance), GaussianLaw(0.0, 1.0)
+    true = truth(one, other, epsilon)
+    if true > 1e-30:
+        assert true <= unequal_delta_upper(one, other, epsilon) <= 1.6 * true

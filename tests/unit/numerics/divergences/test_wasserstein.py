@@ -162,6 +162,31 @@ def test_lattice_laws_are_never_underestimated(n: int, m: int, p: float, q: floa
 # ------------------------------------------------------------------------------------------------------- ties and rounding
 
 
+def test_what_is_certain_does_not_move() -> None:
+    """Two laws of one point, whichever way they are given."""
+    for x in (-2, 0, 3):
+        points = LatticeLaw.of({x: 1.0}), LatticeLaw.of({x: 1.0}), {x: 1.0}
+        for p in points:
+            for q in points:
+                found = wasserstein_inf(p, q)
+                assert (found.distance, found.longest) == (0.0, (float(x), float(x)))
+
+
+@pytest.mark.parametrize(
+    ("delta", "distance", "ignored"), [(0.0, 97.0, 0.0), (0.09, 97.0, 0.0), (0.1, 1.0, 0.1), (0.15, 1.0, 0.1)]
+)
+def test_what_is_ignored_is_what_the_distance_leaves(delta: float, distance: float, ignored: float) -> None:
+    """Never more than may be, and no more than must be: of mappings exactly, of laws up to their error."""
+    found = close_distance(*CHEN, delta)
+    assert found.distance == distance
+    assert found.ignored <= delta
+    assert found.ignored == pytest.approx(ignored, abs=1e-15)
+    one, other = (LatticeLaw.of(law) for law in CHEN)
+    near = close_distance(one, other, delta + 1e-9)
+    assert near.distance == distance
+    assert ignored <= near.ignored <= min(delta + 1e-9, ignored + 1e-12)
+
+
 def test_a_tie_of_floats_counts_as_the_longer_move() -> None:
     """Two laws with the same floats need not be the same law: within their error one may need a move."""
     p, q = LatticeLaw.of({0: 0.3, 1: 0.7}), LatticeLaw.of({0: 0.3, 1: 0.7})

@@ -123,6 +123,17 @@ def test_a_mass_below_the_floats_is_never_claimed() -> None:
     assert discrete_laplace(0.001, tail=1e-9).lost > 0
 
 
+def test_without_a_tail_long_sums_too_are_known_at_every_value() -> None:
+    """More products than a transform would be taken for: squares, one row more, and two kinds of rows."""
+    values, law = (0, 3_000), (0.5, 0.5)
+    assert module.DIRECT < (2 * 3_000 + 1) ** 2
+    for a, b in ((4, 0), (5, 0), (2, 2)):
+        found = record_sum(values, law, a, law, b)
+        assert found.pointwise
+        assert violations(found, exact_power({0: Fraction(1, 2), 3_000: Fraction(1, 2)}, a + b)) == []
+    assert binomial_sum(5_800, 0.5, 5_800, 0.4999, tail=0.0).error == math.inf  # masses below the floats, not a transform
+
+
 def test_a_million_rows() -> None:
     law = binomial_sum(300_000, 0.4, 700_000, 0.6, tail=1e-12)
     assert law.mean == pytest.approx(540_000, abs=1e-6)
