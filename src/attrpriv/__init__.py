@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from attrpriv import extend, queries
     from attrpriv.assumptions.chain import Chain
+    from attrpriv.assumptions.channel import Channel
     from attrpriv.assumptions.counts import Counts
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
     from attrpriv.assumptions.groups import Groups, GroupTolerance
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from attrpriv.numerics import calibration, divergences, laws
     from attrpriv.policy.models import Policy
     from attrpriv.problem.problem import Problem
+    from attrpriv.problem.reference import Reference
     from attrpriv.problem.refusal import Refusal
     from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
@@ -53,6 +55,7 @@ _HOME = {
     "Certificate": "methods.base.certificate",
     "CertificateError": "errors",
     "Chain": "assumptions.chain",
+    "Channel": "assumptions.channel",
     "Counts": "assumptions.counts",
     "DataError": "errors",
     "Gaussian": "assumptions.gaussian",
@@ -69,6 +72,7 @@ _HOME = {
     "PublicTable": "engines.moments",
     "Query": "queries.query",
     "QueryError": "errors",
+    "Reference": "problem.reference",
     "Refusal": "problem.refusal",
     "RefusedError": "errors",
     "Release": "session.release",
@@ -97,6 +101,7 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "Chain",
+    "Channel",
     "Counts",
     "DataError",
     "Gaussian",
@@ -113,6 +118,7 @@ __all__ = [
     "PublicTable",
     "Query",
     "QueryError",
+    "Reference",
     "Refusal",
     "RefusedError",
     "Release",

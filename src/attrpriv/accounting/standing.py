@@ -21,8 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attrpriv.accounting.hash_chain import SPENDS, Entry, Kind
-from attrpriv.accounting.history import History
+from attrpriv.accounting.hash_chain import SPENDS, Entry, History, Kind
 from attrpriv.errors import CertificateError, PolicyError, RefusedError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.numerics.rounding import SOLVED_UP
@@ -257,6 +256,15 @@ def decide_again(name: str, entry: Entry, history: History) -> Any:
 Accountant = Callable[[History], Any]
 
 
+# In the record of a view: the noisy test before it, where single persons are protected. Such a view is answered from once.
+PERSONS = "persons"
+
+
+def protects_persons(entry: Entry | None) -> bool:
+    """Whether this is a view behind a promise to single persons."""
+    return entry is not None and entry.kind == "view" and PERSONS in entry.plan
+
+
 def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
     """The rule for a new entry of this kind in the ledger of this (printable) name."""
 
@@ -270,8 +278,15 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
             raise _spent(name) if kind in SPENDS else mixed(name, "a release with noise", "a view of the same table")
         if kind in SPENDS:
             raise mixed(name, "a view", "a release with noise")
+        if first.kind == "view" and "failed" in first.plan:
+            raise RefusedError(f"{name}: holds a view that could not be drawn, and nothing is answered from it.")
         if kind == "view":
             raise RefusedError(f"{name}: holds the view of this table, which is never drawn again. Use the recorded one.")
+        if kind == "answer" and protects_persons(first) and len(history) > 1:
+            raise RefusedError(
+                f"{name}: all of the epsilon for single persons is used by what it holds. Got other queries. Recorded answers "
+                "are told again at no cost; next time, ask for everything in one call."
+            )
 
     return decide
 

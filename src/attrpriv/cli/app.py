@@ -17,6 +17,7 @@ import typer
 
 from attrpriv import __version__
 from attrpriv.cli.guard import Commands, guarded, number, print_json, showing
+from attrpriv.cli.lines import working
 from attrpriv.errors import UsageError
 
 app = typer.Typer(
@@ -83,7 +84,9 @@ def init(
     ],
     template: Annotated[
         str | None,
-        typer.Option("--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix)."),
+        typer.Option(
+            "--template", help="school (hide a mean), counts, groups or hospital (a share), survey (a mix), columns (all)."
+        ),
     ] = None,
     secret: Annotated[
         str | None, typer.Option("--secret", help="What to hide: mean(income), share(smoker = 'yes') ...")
@@ -120,12 +123,11 @@ def fit(
 ) -> None:
     """Write an assumption from public records, with its confidence. Never from the private table."""
     from attrpriv.cli import fit as fitting
-    from attrpriv.cli import render
 
     with guarded(as_json):
         if public is None or out is None:
             raise UsageError("public, out: both are needed, as in --public census.parquet --out census.assumption.yaml.")
-        with render.working("reading the public records"):
+        with working("reading the public records"):
             written = fitting.fit_policy(policy, public, out, confidence, force=force, plot=plot)
         if as_json:
             print_json(written.to_json())
@@ -168,6 +170,14 @@ def plan(
 
     with guarded(as_json):
         session = Session(policy=policy)
+        if not queries and not session.policy.release and session.policy.whole_columns:
+            shown = session.view_plan()
+            if as_json:
+                print_json({"schema_version": 1, "rows": shown.rows, "plan": shown.to_json()})
+            else:
+                render.note(missing_table(session.policy))
+                render.show_view_plan(shown)
+            return
         ranked = session.ranked(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
         if as_json:
             print_json(ranked.entries())
@@ -196,7 +206,7 @@ def release(
     from attrpriv.session.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
-        with render.working("planning, then reading the table once"):
+        with working("planning, then reading the table once"):
             released = session.release(queries or None, mechanism, by=measure(by), error=error, spend=spend)
         with showing(released.entry.number):
             if as_json:
@@ -209,23 +219,30 @@ def release(
 def view(
     policy: PolicyFile,
     out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write.")] = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="PARTS", help="Disjoint parts, a file each, as in train=80%,test=20%."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     low_memory: Annotated[bool, typer.Option("--low-memory", help="Slower, in less than half the memory.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
     from attrpriv.cli import render
+    from attrpriv.cli.view_parts import read_parts, written_view
     from attrpriv.session.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         if out is None:
             raise UsageError("out: must name the Parquet file to write, as in --out rows.parquet. Got none.")
-        with render.working("drawing the view"):
-            plan = session.view(out, force=force, low_memory=low_memory)
+        with working("drawing the view"):
+            shares = None if split is None else read_parts(split)
+            plan = session.view(out, split=shares, force=force, low_memory=low_memory)
+        written = written_view(plan, out, shares)
         if as_json:
-            print_json({"schema_version": 1, "out": str(out), "rows": plan.rows, "plan": plan.to_json()})
+            print_json(written.to_json())
         else:
-            render.show_view(plan, out)
+            render.show_view(plan, written)
 
 
 @app.command()
@@ -286,7 +303,7 @@ def demo(
     from attrpriv.demo import run_demo
 
     with guarded(as_json):
-        with render.working("making a table of 10,000 students"):
+        with working("making a table of 10,000 students"):
             shown = run_demo(directory)
         if as_json:
             print_json(shown.to_json())

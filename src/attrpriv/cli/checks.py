@@ -12,11 +12,14 @@ from attrpriv.engines.tables import open_table
 from attrpriv.errors import DataError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.advice import advice
-from attrpriv.methods.choice.weak import weak_lines
+from attrpriv.methods.base.view_coverage import Coverage
+from attrpriv.methods.base.view_plan import ViewPlan
+from attrpriv.methods.choice.ranking import advice
+from attrpriv.methods.choice.warnings import weak_lines
 from attrpriv.policy import Policy
 from attrpriv.problem.places import is_remote, is_url
 from attrpriv.queries.derived import parts_of
+from attrpriv.session.derived import plans_of
 from attrpriv.session.named_columns import padded, require_columns, require_listed
 from attrpriv.session.session import Session
 from attrpriv.session.split import read_questions
@@ -34,6 +37,14 @@ class Check:
     refusal: RefusedError | UsageError | None
     notes: tuple[str, ...]
     warnings: tuple[str, ...] = ()  # those of the notes that must not be missed
+    view: ViewPlan | None = None
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What a reference view shows, where there is one."""
+        of_plan = None if self.plan is None else next((one.view for one in plans_of(self.plan) if one.view is not None), None)
+        shown = self.view or of_plan
+        return None if shown is None else shown.coverage
 
     def to_json(self) -> dict[str, Any]:
         queries = [] if self.plan is None else self.plan.entries(chosen=True)
@@ -46,6 +57,7 @@ class Check:
             "refused": None if self.refusal is None else str(self.refusal),
             **refusals_of(self.refusal),
             "notes": list(self.notes),
+            **({} if self.coverage is None else {"view": self.coverage.to_json()}),
         }
 
 
@@ -92,10 +104,23 @@ def _of_promise(policy: Policy) -> tuple[str, ...]:
     return weak_lines(problem, problem.epsilon, problem.delta)
 
 
+def _of_view(policy: Policy) -> Check:
+    """A policy that hides everything about columns is complete without a query: its view is there to be worked on."""
+    with Session(policy=policy) as session:
+        try:
+            view = session.view_plan()
+        except (RefusedError, UsageError) as refused:
+            return Check(policy, None, refused, ())
+    extra = [line for line in (missing_table(policy),) if line]
+    return Check(policy, None, None, (*view.notes, *extra), view.warnings, view)
+
+
 def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     """Read the policy, compare it with the table's schema, and plan its queries together."""
     policy = Policy.load(path)
     require_listed((), policy)
+    if not queries and not policy.release and policy.whole_columns:
+        return _of_view(policy)
     if not queries and not policy.release:
         weak = _of_promise(policy)
         told = ("no query is named: add release to the policy, or give a query.", *weak)

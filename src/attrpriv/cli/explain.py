@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from attrpriv.errors import AttrprivError
+from attrpriv.formatting import some
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_coverage import FIRST
 from attrpriv.methods.base.view_plan import ViewPlan
-from attrpriv.methods.choice.advice import advice
+from attrpriv.methods.choice.ranking import advice
 from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.session.derived import computed_line
@@ -41,6 +43,9 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
             sections["How it is answered"], sections["What to change"] = _answered(session, queries)
             said = {line for line in sections["How it is answered"] if is_warning(line)}
             sections["The view"] = tuple(line for line in sections.get("The view", ()) if line not in said)
+            # What the section on the view says is not said again.
+            told = {*sections["The view"]}
+            sections["How it is answered"] = tuple(line for line in sections["How it is answered"] if line not in told)
     sections["Who could still learn what"] = _not_hidden(policy, bool(compositions))
     return Explanation({name: lines for name, lines in sections.items() if lines})
 
@@ -48,6 +53,14 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
 def _hidden(policy: Policy, secret: Secret) -> str:
     strength = f"an answer changes the odds between two such values by at most a factor e^{policy.epsilon:g}"
     failing = f", except with probability {policy.delta:g}" if policy.delta else ""
+    if policy.reference is not None and policy.reference.sorted:
+        return f"{secret} (of this table): {strength}{failing}; a view is drawn for this promise."
+    if secret.whole_columns:
+        columns = " and ".join(secret.whole_columns)
+        return (
+            f"everything about {columns} of this table, and how they go together: whatever these columns contain, the view "
+            f"looks the same{failing}."
+        )
     if secret.composition is not None:
         owner = "of the population behind the table" if secret.parameter else "of this table"
         if not policy.assume:
@@ -79,11 +92,27 @@ def _view(session: Session) -> tuple[str, ...]:
         plan: ViewPlan = session.view_plan()
     except AttrprivError as error:
         return (f"No view can be drawn: {error}",)
+    if plan.coverage is not None:
+        return _reference_view(plan)
     kept = "; ".join(f"{cell.keep:,} rows of {cell.name}" for cell in plan.cells)
+    told = "nothing about the composition" if not plan.certificate.epsilon else "no more than the promise allows"
     return (
         f"It keeps {kept}: numbers fixed by the policy, not by the table.",
-        "Any number of queries on it, and any model trained on it, tell nothing about the composition.",
+        f"Any number of queries on it, and any model trained on it, tell {told}.",
         *plan.notes,
+    )
+
+
+def _reference_view(plan: ViewPlan) -> tuple[str, ...]:
+    columns = " and ".join(plan.secret.whole_columns)
+    kept = some([f"{cell.keep:,} rows of {cell.name}" for cell in plan.cells], FIRST)
+    rows = () if plan.coverage is None else plan.coverage.table()[1:]
+    outlook = [f"{name} {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
+    return (
+        f"It keeps {kept}: numbers fixed by the reference, not by the table.",
+        f"Any number of queries on it, and any model trained on it, tell nothing about {columns}.",
+        *plan.notes,
+        f"What it would keep: {'; '.join(outlook)}.",
     )
 
 
@@ -119,7 +148,13 @@ def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:
     lines = ["Single persons are not protected: an answer may tell something about one row."]
     if any(secret.entries is not None for secret in policy.protect):
         lines = ["Each entry is hidden on its own: a stretch of several entries is not, and other columns of its row are not."]
-    if view:
+    if policy.whole_columns:
+        columns = " and ".join(policy.whole_columns)
+        lines += [
+            f"Whoever recognises some persons of the view can estimate the table's {columns} from how many of them are in it.",
+            f"Other columns are not hidden, nor what rows with a given {columns} look like.",
+        ]
+    elif view:
         lines += [
             "Whoever recognises some persons of the view can estimate the composition from how many of them are in it.",
             "Means of numeric columns are not hidden by a view, only how rows fall into cells.",

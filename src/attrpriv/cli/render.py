@@ -9,33 +9,29 @@ from __future__ import annotations
 import math
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from attrpriv.cli.lines import bar, complaint, console, fit, hang
-from attrpriv.engines.progress import watched
+from attrpriv.cli.lines import complaint, console, fit, hang
 from attrpriv.formatting import number, printable
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.advice import advice
-from attrpriv.methods.choice.ranking import Ranking
+from attrpriv.methods.choice.ranking import Ranking, advice
 from attrpriv.queries.query import Query
 from attrpriv.session.derived import computed_line, plans_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from rich.console import Console
 
     from attrpriv.accounting.ledger import Entry
     from attrpriv.cli.checks import Check
     from attrpriv.cli.explain import Explanation
     from attrpriv.cli.starter import Starter
+    from attrpriv.cli.view_parts import WrittenView
     from attrpriv.demo import Demo
     from attrpriv.errors import Way
     from attrpriv.methods.base.view_plan import ViewPlan
@@ -45,6 +41,10 @@ if TYPE_CHECKING:
 
 
 _VIEW_BESIDE = "subsample: its error is from the statistic at a public composition, not from the table's own."
+_CHOOSE = (
+    "choose by what you know of the table's population, not by what keeps most: of plans that are tried until one pleases, the "
+    "chances of failure add up."
+)
 _VIEW_FIRST = (
     "So auto does not take it here: ask for it by name (--mechanism subsample), after which nothing is released with noise."
 )
@@ -62,17 +62,6 @@ def complain(message: str, ways: Sequence[Way] = (), *, told: bool = False) -> N
 def escape(text: str) -> str:
     """A name or a sentence as it is, in Rich's markup."""
     return escape_markup(printable(text))
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner on stderr for as long as something takes, with a bar where the engine takes over a second; silent in a pipe."""
-    shown = console(stderr=True)
-    if not shown.is_terminal:
-        yield
-        return
-    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows, shown.width))):
-        yield
 
 
 def _table(*columns: str) -> Table:
@@ -119,6 +108,7 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
     _causes(shown, () if ranking.chosen is not None else ranking.error().causes)
     if ranking.chosen is not None:
         _notes(shown, (*([] if ranking.order is None else [ranking.order]), *ranking.chosen.remarks))
+        _outlook(shown, ranking.chosen.view)
         if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
             first = ranking.plans[0].view is not None
             _notes(shown, (f"{_VIEW_BESIDE} {_VIEW_FIRST}" if first else _VIEW_BESIDE,))
@@ -218,18 +208,65 @@ def _promise(shown: Console, plan: Plan) -> None:
     _notes(shown, plan.certificate.assumes)
 
 
-def show_view(plan: ViewPlan, out: Path) -> None:
+def show_view(plan: ViewPlan, written: WrittenView) -> None:
     """What was written, and what it hides."""
     shown = console()
-    shown.print(f"wrote {plan.rows:,} of {plan.n:,} rows to {escape(out.name)}. [bold]{plan.notes[0]}[/bold]\n")
-    table = _table("cell", "kept", "of a number between")
-    for cell in plan.cells:
-        table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
-    shown.print(table)
+    shown.print(f"{escape(str(written))} [bold]{plan.notes[0]}[/bold]\n")
+    shown.print(_cells(plan))
     shown.print()
+    _of_view(shown, plan)
+
+
+def show_view_plan(plan: ViewPlan, ledger_note: str | None = None) -> None:
+    """What a view would show, and what it would hide; before anything is drawn."""
+    shown = console()
+    shown.print(f"hide   {escape(str(plan.secret))}")
+    shown.print(f"keep   {plan.rows:,} of n = {plan.n:,} rows\n")
+    shown.print(_cells(plan))
+    shown.print()
+    _of_view(shown, plan)
+    _outlook(shown, plan)
+    if ledger_note is not None:
+        hang(shown, f"[yellow]note[/yellow] {escape(ledger_note)}")
+    shown.print(
+        "\nnothing has been read or drawn: attrpriv view writes these rows, attrpriv release answers queries from them."
+    )
+
+
+def _cells(plan: ViewPlan) -> Table:
+    """How many rows of each cell are kept; of a reference with many values, the first few."""
+    if plan.coverage is None:
+        table = _table("cell", "kept", "of a number between")
+        for cell in plan.cells:
+            table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.low:,} and {cell.high:,}")
+        return table
+    table = _table("~".join(map(escape, plan.secret.whole_columns)), "kept", "of the public")
+    for cell in plan.first_cells:
+        table.add_row(escape(cell.name), f"{cell.keep:,}", f"{cell.share or 0:.2%}")
+    if plan.more_cells:
+        kept, share = plan.cells[len(plan.first_cells) :], sum(cell.share or 0 for cell in plan.cells[len(plan.first_cells) :])
+        table.add_row(f"and {plan.more_cells:,} more (--json)", f"{sum(cell.keep for cell in kept):,}", f"{share:.2%}")
+    return table
+
+
+def _of_view(shown: Console, plan: ViewPlan) -> None:
     hang(shown, f"[green]{plan.guarantee.kind}[/green] {escape(plan.guarantee.statement)}.")
     _notes(shown, plan.certificate.assumes)
+    _notes(shown, () if plan.coverage is None else plan.coverage.lines)
     warn(shown, plan.warnings)
+
+
+def _outlook(shown: Console, view: ViewPlan | None) -> None:
+    """How the rows of a reference view change with its least density, and with fewer hidden columns."""
+    if view is None or view.coverage is None:
+        return
+    header, *rows = view.coverage.table()
+    table = _table(*header)
+    for row, one in zip(rows, view.coverage.outlook, strict=True):
+        table.add_row(*map(escape, row), style="green" if one.stated else "")
+    shown.print()
+    shown.print(table)
+    _notes(shown, (_CHOOSE,))
 
 
 def show_explanation(told: Explanation) -> None:
@@ -253,7 +290,8 @@ def show_check(found: Check) -> None:
     _causes(shown, () if found.refusal is None else found.refusal.causes)
     if found.refusal is None:
         shown.print(
-            "[green]ok[/green] the policy is complete and consistent" + ("." if found.plan is None else ", and provable.")
+            "[green]ok[/green] the policy is complete and consistent"
+            + ("." if found.plan is None and found.view is None else ", and provable.")
         )
 
 

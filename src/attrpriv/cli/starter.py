@@ -202,6 +202,18 @@ identifiers: []                # columns that name persons; a view leaves them o
 release:                       # answered from the secret-free view; see also `attrpriv view`{release}
 """
 
+_COLUMNS = """\
+delta: 1e-6
+protect:
+  - secret: {secret}      # everything about these columns, together
+reference:
+  file: TODO                   # public records with these columns, never made from this table; or, instead of file:
+  # age: {{law: uniform, low: 17, high: 90}}, or age: {{values: [17, 18], shares: [0.4, 0.6]}}
+  least_density: TODO          # each value is at least so many times as common here as in public, such as 0.8
+identifiers: []                # columns that name persons or number rows; a view leaves them out
+release:                       # answered from the secret-free view; see also `attrpriv view`{release}
+"""
+
 _COUNTS = """\
 delta: 1e-6
 protect:
@@ -238,6 +250,7 @@ _TEMPLATES: Mapping[str, _Template] = {
     "school": _Template("mean", _SCHOOL),
     "hospital": _Template("share", _HOSPITAL),
     "survey": _Template("distribution", _SURVEY),
+    "columns": _Template("columns", _COLUMNS),
     "counts": _Template("share", _COUNTS),
     "groups": _Template("share", _GROUPS),
 }
@@ -251,7 +264,7 @@ _TEMPLATES: Mapping[str, _Template] = {
 
 
 OPEN = "TODO"
-Kind = Literal["mean", "share", "distribution"]
+Kind = Literal["mean", "share", "distribution", "columns"]
 _NUMBERS = ("integer", "boolean", "decimal", "float")
 _MEASURES = ("integer", "decimal", "float")
 _WORDS = ("text", "boolean")
@@ -300,7 +313,7 @@ def kind_of(secret: str) -> Kind:
     composition = parse_composition(secret)
     if composition is None:
         return "mean"
-    return "distribution" if composition.condition is None else "share"
+    return "columns" if composition.kind == "columns" else "distribution" if composition.condition is None else "share"
 
 
 def one_column(secret: str) -> bool:
@@ -340,7 +353,9 @@ def _hidden(columns: Mapping[str, str], kind: Kind) -> tuple[tuple[str, ...], st
     if kind != "mean" and not (able and measured):
         raise DataError("data: this template needs a text or boolean column to hide and a numeric one to publish. Got none.")
     column = next((name for name in able if is_sensitive(name)), OPEN)
-    inside = {"mean": "mean({})", "share": "share({} = 'TODO')", "distribution": "distribution({})"}[kind]
+    inside = {"mean": "mean({})", "share": "share({} = 'TODO')", "distribution": "distribution({})", "columns": "columns({})"}[
+        kind
+    ]
     return (column,), inside.format(quoted(column)), None
 
 

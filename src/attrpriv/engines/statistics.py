@@ -22,7 +22,7 @@ from attrpriv.engines.gram import Gram, GramRead, gram_in_steps
 from attrpriv.engines.grid import as_number, is_missing, very_float
 from attrpriv.engines.scan import ENGINE_FAILED, NOT_FINITE, check_columns
 from attrpriv.engines.tables import ColumnType, Source, careful, quietly, shown_name
-from attrpriv.engines.view_values import polynomial
+from attrpriv.engines.view.values import polynomial
 from attrpriv.errors import DataError
 from attrpriv.queries.intervals import TINY, fits_floats, interval
 from attrpriv.queries.query import Query

@@ -14,6 +14,7 @@ from attrpriv.formatting import number, printable, some
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
+    from attrpriv.methods.base.view_plan import ViewPlan
     from attrpriv.policy.models import Policy
     from attrpriv.problem.refusal import Refusal
     from attrpriv.queries.query import Query
@@ -60,8 +61,31 @@ def parts_plan_html(plans: Sequence[Plan], lines: Sequence[str]) -> str:
     """The same of plans that are carried out one after the other, with lines on what is computed from their answers."""
     plan = plans[-1]
     head = f"Plan: {plan.mechanism}, epsilon {plan.epsilon:g}, delta {plan.delta:g}, n = {plan.n:,}"
-    parts = [part for one in plans for part in (_plan_table(one), _promise(one))]
+    parts = [part for one in plans for part in (_plan_table(one), _promise(one), _outlook(one.view))]
     return _page(head, [*parts, _lines(lines), "<div>Nothing has been read or released.</div>"])
+
+
+def view_html(view: ViewPlan) -> str:
+    """What a view keeps, what it hides, and of a reference view what it shows of the public."""
+    reference = view.coverage is not None
+    header = ("cell", "kept", "of the public" if reference else "of a number between")
+    cells = [
+        (c.name, f"{c.keep:,}", f"{c.share or 0:.2%}" if reference else f"{c.low:,} and {c.high:,}") for c in view.first_cells
+    ]
+    cells += [(f"and {view.more_cells:,} more", "", "")] if view.more_cells else []
+    said = f"<div><b>{_safe(view.guarantee.kind)}</b> {_safe(view.guarantee.statement)}.</div>"
+    warnings = "".join(f"<div><b>warning</b> {_safe(line)}</div>" for line in view.warnings)
+    notes = [note for note in view.notes if note not in view.warnings]
+    told = [_table("lrr", header, cells), said, _listed((*view.certificate.assumes, *notes)), warnings, _outlook(view)]
+    return _page(f"View: {view.rows:,} of {view.n:,} rows", [*told, "<div>Nothing has been read or drawn.</div>"])
+
+
+def _outlook(view: ViewPlan | None) -> str:
+    """How the rows of a reference view change with its least density, and with fewer hidden columns."""
+    if view is None or view.coverage is None:
+        return ""
+    header, *rows = view.coverage.table()
+    return _table("lrrr", header, rows)
 
 
 def _plan_table(plan: Plan) -> str:

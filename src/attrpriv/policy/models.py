@@ -24,6 +24,7 @@ from pydantic import (
     Tag,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
@@ -39,6 +40,7 @@ from attrpriv.problem.installed import installed
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
 from attrpriv.problem.public_groups import Categories, PublicGroups, public_groups
+from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.derived import Question, parse_questions
 from attrpriv.queries.query import Query
@@ -114,7 +116,7 @@ class _Ours:
         return {"oneOf": handler(TypeAdapter(twice).core_schema)["prefixItems"][: len(classes)]}
 
 
-_IN_ORDER = ("gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network")
+_IN_ORDER = ("gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network", "channel")
 Assumed = Annotated[SerializeAsAny[Assumption], BeforeValidator(_of_kind), _Ours()]
 
 
@@ -140,6 +142,11 @@ class Individuals(FrozenModel):
     """Row-level differential privacy on top of everything else."""
 
     epsilon: Epsilon
+    delta: Annotated[Finite, Field(gt=0, lt=1)] | None = Field(
+        default=None,
+        exclude_if=lambda delta: delta is None,  # so that digests of policies without one stay what they were
+        description="of the test of counts before a view, which alone needs one; left out: 1e-9",
+    )
 
 
 class Policy(FrozenModel):
@@ -184,6 +191,11 @@ class Policy(FrozenModel):
     composition: FrozenMap[Share] = Field(
         default_factory=dict, description="public shares that answers from a view are scaled to; default: mid-range"
     )
+    reference: Reference | None = Field(
+        default=None,
+        description="public records or shares of the columns about which everything is hidden",
+        exclude_if=lambda reference: reference is None,  # so that digests of policies without one stay what they were
+    )
     identifiers: tuple[str, ...] = Field(default=(), description="columns that name persons; a view leaves them out")
     row_id: str | None = Field(default=None, description="a column unique to each row, where the engine has no row positions")
     known_rows: Annotated[Share, Field(lt=1)] = Field(default=0.0, description="share of the rows that an adversary may know")
@@ -199,6 +211,14 @@ class Policy(FrozenModel):
         if place is not None and is_url(place) and has_password(place):
             raise ValueError("a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
         return place
+
+    @field_validator("reference")
+    @classmethod
+    def _of_columns(cls, reference: Reference | None, info: ValidationInfo) -> Reference | None:
+        secrets = info.data.get("protect")
+        if reference is not None and secrets is not None and not any(secret.whole_columns for secret in secrets):
+            raise ValueError("is for columns(...) under protect, as in columns(age). Got a policy without. Protect them so.")
+        return reference
 
     @field_validator("release")
     @classmethod
@@ -275,8 +295,27 @@ class Policy(FrozenModel):
         """The public groups of a GROUP BY on this column, in order."""
         return public_groups(column, self.categories, self.bins, self.protect, types)
 
-    def problem(self, queries: Sequence[Query], n: int, types: Mapping[str, str]) -> Problem:
-        """The problem a mechanism has to solve, for a table of n rows with these column types."""
+    @property
+    def whole_columns(self) -> tuple[str, ...]:
+        """The columns about which everything is hidden."""
+        return next((secret.whole_columns for secret in self.protect if secret.whole_columns), ())
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The columns that a view has not: those that name persons, and hidden ones where the reference shows nothing."""
+        hidden = self.whole_columns if self.reference is not None and self.reference.show == "nothing" else ()
+        return tuple(dict.fromkeys((*self.identifiers, *hidden)))
+
+    def reference_path(self) -> str | Path | None:
+        """Where the public records are: relative paths start at the policy file."""
+        if self.reference is None or self.reference.file is None:
+            return None
+        return usable("reference", self._beside(self.reference.file))
+
+    def problem(
+        self, queries: Sequence[Query], n: int, types: Mapping[str, str], public_cells: PublicCells | None = None
+    ) -> Problem:
+        """The problem a mechanism has to solve, for a table of n rows with these column types and what a reference says."""
         return Problem(
             queries=tuple(queries),
             secrets=self.protect,
@@ -293,8 +332,11 @@ class Policy(FrozenModel):
             sizes=self.sizes,
             ranges=self.ranges,
             composition=self.composition,
+            reference=self.reference,
+            public_cells=public_cells,
             known_rows=self.known_rows,
             individuals=None if self.individuals == "none" else self.individuals.epsilon,
+            individuals_delta=None if self.individuals == "none" else self.individuals.delta,
             accept_fit_risk=self.accept_fit_risk,
             types=types,
             policy_digest=self.digest,

@@ -3,6 +3,8 @@
     count(condition), share(condition)      two cells: the rows that satisfy the condition, and all others
     distribution(column, ...)               one cell for each value of a column, or for each combination of several;
                                             numeric columns through declared bins; `other` for values not named
+    columns(column, ...)                    everything about some columns, together: cells and their numbers come from a
+                                            public reference (`problem.reference`), not from ranges
 
 Every row is in exactly one cell. A secret of this kind is the vector of cell counts, known to lie in public ranges. What must
 never change: cells are disjoint, cover the table, and are functions of one row alone.
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,8 +26,9 @@ from attrpriv.queries.conditions import Compare, Condition, Join, Written, colum
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
 
-Kind = Literal["count", "share", "distribution"]
+Kind = Literal["count", "share", "distribution", "columns"]
 OTHER = "other"
+_COLUMNS = re.compile(r"^\s*columns\s*\(", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -58,14 +62,15 @@ class Cell:
 
 @lru_cache(maxsize=256)  # a secret is asked for its kind a hundred times while a plan is made
 def parse_composition(text: str) -> Composition | None:
-    """Read `count(...)`, `share(...)` or `distribution(...)`; None if it is some other secret.
+    """Read `count(...)`, `share(...)`, `distribution(...)` or `columns(...)`; None if it is some other secret.
 
     >>> parse_composition("share(gender='F')").text
     "share(gender = 'F')"
     """
     from sqlglot import expressions as exp
 
-    node = parse_expression(text)
+    whole = is_whole(text)
+    node = parse_expression(_COLUMNS.sub("distribution(", text))
     if isinstance(node, exp.Count):
         name, arguments = "count", [node.this, *node.expressions]
     elif isinstance(node, exp.Anonymous):
@@ -78,10 +83,16 @@ def parse_composition(text: str) -> Composition | None:
         return Composition("count" if name == "count" else "share", condition=condition_of(arguments[0]))
     if name != "distribution":
         return None
+    name = "columns" if whole else name
     names = tuple(str(node.name) for node in arguments if isinstance(node, exp.Column) and not node.args.get("table"))
     if not names or len(names) != len(arguments) or len(set(names)) != len(names):
-        raise QueryError(f"distribution takes different columns, as in distribution(gender). Got {text!r}.")
-    return Composition("distribution", columns=names)
+        raise QueryError(f"{name} takes different columns, as in {name}(gender). Got {text!r}.")
+    return Composition("columns" if whole else "distribution", columns=names)
+
+
+def is_whole(text: str) -> bool:
+    """Whether this is `columns(...)`, which to sqlglot is a star with a filter, of two arguments at most."""
+    return _COLUMNS.match(text) is not None
 
 
 def cells_of(

@@ -2,7 +2,8 @@
 
     secret      a statistic of this table: mean(x) or sum(x) of a sensitive column or of a linear combination of some; or how
                 many of its rows fall where: count(condition), share(condition), distribution(column, ...); or a list of means
-                and sums that are hidden jointly; or entries(column): each entry of a column whose entries are correlated
+                and sums that are hidden jointly; or entries(column): each entry of a column whose entries are correlated; or
+                columns(a, b): everything about these columns, together, from a public `reference`
     parameter   the same, of the population the table was drawn from (compositions only); or a column's name alone: the
                 parameter that the assumption gives that column, such as its mean in the population
     between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
@@ -26,7 +27,7 @@ from attrpriv.errors import QueryError, UsageError
 from attrpriv.frozen import FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.intervals import IntervalUnion, parse_cases, require_disjoint
-from attrpriv.problem.composition import Cell, Composition, cells_of, parse_composition
+from attrpriv.problem.composition import Cell, Composition, cells_of, is_whole, parse_composition
 from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
@@ -91,6 +92,8 @@ class Secret(FrozenModel):
             self._require_alone()
         elif self.composition is None:
             self._require_linear()
+        elif self.composition.kind == "columns":
+            self._require_whole()
         elif self.parameter is not None and self.composition.kind == "count":
             raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
         else:
@@ -111,6 +114,12 @@ class Secret(FrozenModel):
     def _require_alone(self) -> None:
         if self.between is not None or self.within is not None or self.cases is not None:
             raise ValueError(f"{self.text} takes no between, within or cases: every two states of an entry must look alike.")
+
+    def _require_whole(self) -> None:
+        if self.parameter is not None:
+            raise ValueError(f"parameter: everything about columns is a secret of this table. Write secret: {self.text}.")
+        if self.between is not None or self.within is not None or self.cases is not None:
+            raise ValueError(f"{self.text} takes no between, within or cases: everything about these columns is hidden.")
 
     def _require_attribute(self) -> None:
         if isinstance(self.between, Mapping) or self.cases is not None:
@@ -168,12 +177,18 @@ class Secret(FrozenModel):
     @property
     def entries(self) -> str | None:
         """The column each of whose entries is a secret, one by one."""
-        return parse_entries(self.secret) if isinstance(self.secret, str) else None
+        return parse_entries(self.secret) if isinstance(self.secret, str) and not is_whole(self.secret) else None
 
     @property
     def composition(self) -> Composition | None:
         """What is counted, if the secret is a composition."""
         return None if isinstance(self.secret, tuple) else parse_composition(self.text)
+
+    @property
+    def whole_columns(self) -> tuple[str, ...]:
+        """The columns about which everything is hidden, together; none for any other secret."""
+        composition = self.composition
+        return composition.columns if composition is not None and composition.kind == "columns" else ()
 
     @property
     def forms(self) -> tuple[Linear, ...]:
@@ -250,6 +265,8 @@ class Secret(FrozenModel):
             pairs.append(f"values at most {self.within:g} apart")
         if self.entries is not None:
             pairs.append("each entry on its own, every two of its states")
+        if self.whole_columns:
+            pairs.append("everything about them")
         return f"{self.text}{' of the population' if self.parameter else ''}, {', '.join(pairs) or 'every two values'}"
 
 
@@ -261,7 +278,7 @@ def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like
 @lru_cache(maxsize=256)  # a plan asks for them again and again
 def _forms(secret: str | tuple[str, ...] | None, parameter: str | None) -> tuple[Linear, ...]:
     alone = parameter is not None and parse_column(parameter) is not None
-    if alone or (isinstance(secret, str) and parse_entries(secret) is not None):
+    if alone or (isinstance(secret, str) and (is_whole(secret) or parse_entries(secret) is not None)):
         return ()
     return tuple(map(parse_linear, secret if isinstance(secret, tuple) else (secret or parameter or "",)))
 
@@ -284,14 +301,16 @@ def _canonical_parameter(value: object) -> object:
 def _canonical_text(text: str) -> str:
     problem = None
     try:
-        entries = parse_entries(text)
+        entries = None if is_whole(text) else parse_entries(text)
         if entries is not None:
             return f"entries({quoted(entries)})"
         composition = parse_composition(text)
         return _linear_text(text) if composition is None else composition.text
     except QueryError as error:
         problem = str(error)
-    raise ValueError(problem if _parses(text) else f"must be a statistic, such as mean(income). Got {shown(text)}.")
+    raise ValueError(
+        problem if is_whole(text) or _parses(text) else f"must be a statistic, such as mean(income). Got {shown(text)}."
+    )
 
 
 def _parses(text: str) -> bool:

@@ -8,6 +8,7 @@
 | `LATTICE` | a law on whole numbers | `counts` |
 | `QUILT` | known through a network over parameters: influence, or the law of a count | `parameter_network` |
 | `CHAIN` | known through a Markov chain over the entries | `chain` |
+| `CHANNEL` | nothing; how much the rest of a row tells of one number in it | `channel` |
 | `NOTHING` | unknown: rows fall into cells, and that is all | no assumption |
 | `MIXED` | of several shapes at once | assumptions of several kinds |
 
@@ -17,6 +18,6 @@ An assumption from outside may name a shape of its own; methods that list it tak
 from __future__ import annotations
 
 SHIFT, POPULATION, UNEQUAL, LATTICE, QUILT, CHAIN = "shift", "population", "unequal", "lattice", "quilt", "chain"
-NOTHING, MIXED = "nothing", "mixed"
+CHANNEL, NOTHING, MIXED = "channel", "nothing", "mixed"
 # Under these a statistic is counted, in whole numbers.
 TALLIED = frozenset({LATTICE, CHAIN})

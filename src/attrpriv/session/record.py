@@ -17,17 +17,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from attrpriv.accounting.hash_chain import SPENDS, ChainError, Entry, canonical_json, entry_of, require_chain, row_of
-from attrpriv.accounting.history import Replayed
-from attrpriv.accounting.standing import LedgerState, decide_again
+from attrpriv.accounting.hash_chain import SPENDS, ChainError, Entry, Replayed, canonical_json, entry_of, require_chain, row_of
+from attrpriv.accounting.standing import PERSONS, LedgerState, decide_again, protects_persons
 from attrpriv.errors import AttrprivError, CertificateError, RefusedError, UsageError
 from attrpriv.frozen import FrozenModel
 from attrpriv.methods.base.certificate import Certificate, what_is_bound
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.policy import Policy
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
+from attrpriv.session.table_reads import public_cells
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
 FAILED = (
@@ -129,6 +130,7 @@ def recheck(name: str, entries: Sequence[Entry]) -> Rechecked:
             _require(account == entry.account and not asking & answered)
             answered |= asking
             _prove(entry, proved)
+            _prove_persons(entries[0], entry)
             compared += _plan_again(entry, LedgerState.of(Replayed(entries, number)), types)
             continue
         except AttrprivError as error:
@@ -210,6 +212,21 @@ def _prove(entry: Entry, proved: set[str]) -> None:
             _require(_is_answer(plan, query, told))
 
 
+def _prove_persons(first: Entry, entry: Entry) -> None:
+    """An answer from a view that protects single persons must have the noise that its certificate counted on."""
+    if entry.kind != "answer" or not protects_persons(first):
+        return
+    plan = recorded_plan(entry)
+    plan.verify()
+    test, view = plan.certificate.evidence.row_test(), plan.view
+    if test is None or view is None:
+        raise CertificateError("must have the test of its view. Got another.")
+    asked = (first.plan["n"], first.plan["cells"], first.plan[PERSONS])
+    _require((view.n, [cell.to_json() for cell in view.cells], test.to_json()) == asked)
+    _require(json.loads(canonical_json(plan.entries(chosen=True))) == entry.plan)
+    _require(all(_is_answer(plan, query, told) for query, told in zip(plan.queries, entry.answers, strict=True)))
+
+
 def _is_answer(plan: Plan, query: Query, told: Mapping[str, Any]) -> bool:
     """Whether an answer holds the numbers that it must, and nothing that nobody asked for."""
     grouped = query.group_by is not None
@@ -234,10 +251,17 @@ def _is_number(told: object) -> bool:
 
 def _covers_view(entry: Entry) -> bool:
     """Whether the rows kept are those that the certificate counted on."""
-    counted = Certificate.from_json(entry.details["certificate"]).evidence.view_of()
-    if counted is None:
+    evidence = Certificate.from_json(entry.details["certificate"]).evidence
+    counted = evidence.view_of()
+    if counted is None or evidence.whole_columns() != Secret.from_json(entry.plan["secret"]).whole_columns:
+        return False
+    moved = evidence.sorted_by()
+    if (None if moved is None else moved.to_json()) != entry.plan.get("sorted"):
         return False
     n, cells = counted
+    test = evidence.row_test()
+    if (None if test is None else test.to_json()) != entry.plan.get(PERSONS):
+        return False
     return (n, [cell.to_json() for cell in cells]) == (entry.plan["n"], entry.plan["cells"])
 
 
@@ -296,7 +320,7 @@ def require_asked_for(
 
 
 def _planned_again(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> Plan:
-    problem = policy.problem(recorded.queries, recorded.n, types)
+    problem = policy.problem(recorded.queries, recorded.n, types, public_cells(policy, types=types))
     told = recorded.certificate.individuals
     # How much of the epsilon for single persons a release takes is its own choice, within what is left; not whether.
     rows = problem.individuals if problem.individuals is None or told is None else told.epsilon

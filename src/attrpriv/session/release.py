@@ -14,7 +14,7 @@ from attrpriv.accounting.hash_chain import Entry
 from attrpriv.errors import UsageError
 from attrpriv.formatting import answer as shown_answer
 from attrpriv.formatting import number, printable, some
-from attrpriv.methods.base.accuracy import Reach
+from attrpriv.methods.base.accuracy import Ends, Reach
 from attrpriv.methods.base.parts import Values
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.best_guess import BestGuess
@@ -38,7 +38,9 @@ class Value:
     group: str | None = None
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Of a whole number, whole numbers."""
+        """Of a whole number, whole numbers; of a share, limits that stay within 0 and 1."""
+        if isinstance(self.spread, Ends):
+            return self.spread.ends(level)
         reach = self.spread.reach(level)
         if isinstance(self.value, int):
             reach = math.ceil(reach)
@@ -180,9 +182,16 @@ class Release:
             return name, "no number", "none is known", self.mechanism_of(query)
         if not math.isfinite(high - low):
             return name, shown_answer(value.value, abs(value.value) * 1e-3), "none is known", self.mechanism_of(query)
+        if isinstance(query, Query) and self._is_public(query):
+            return name, number(value.value), "a public number", self.mechanism_of(query)
         scale = value.digits(noise)
         interval = f"{shown_answer(low, scale)} to {shown_answer(high, scale)}"
         return name, shown_answer(value.value, scale), interval, self.mechanism_of(query)
+
+    def _is_public(self, query: Query) -> bool:
+        """Whether an answer follows from a view's reference alone."""
+        view = self.plan_of(query).view
+        return view is not None and view.is_public(query)
 
     @property
     def whereabouts(self) -> tuple[str, ...]:

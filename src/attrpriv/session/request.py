@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from attrpriv.accounting.hash_chain import Entry
-from attrpriv.accounting.history import History
+from attrpriv.accounting.hash_chain import Entry, History
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import LedgerState
+from attrpriv.accounting.standing import LedgerState, protects_persons
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.plan import Plan
@@ -181,11 +180,19 @@ def _answering(history: History, query: Query) -> Entry | None:
         entry = history.answering(text)
         if entry is not None and entry.details is not None:
             return entry
+    if protects_persons(history.first):
+        return _answered_from_view(history, query)
     twin = None if query.plain else query.twin
     entry = None if twin is None else history.answering(twin.text)
     if twin is None or entry is None or entry.details is None:
         return None
     return entry if recorded_plan(entry).over_public_rows(twin) else None  # else nobody knows how many rows a sum is over
+
+
+def _answered_from_view(history: History, query: Query) -> Entry | None:
+    """The one answer, of some queries together, from a view behind a promise to single persons."""
+    entry = history.entry(2) if len(history) > 1 else None
+    return entry if entry is not None and query.text in [one["query"] for one in entry.plan] else None
 
 
 def _statistics(queries: Iterable[Query]) -> frozenset[str]:

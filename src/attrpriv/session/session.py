@@ -12,13 +12,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from attrpriv.accounting.belonging import Belonging
 from attrpriv.accounting.hash_chain import Entry, Kind
-from attrpriv.accounting.ledger import AnsweredError, Ledger, Verified
+from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger, Verified
 from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, mixed, require_same_table, spent
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
@@ -29,17 +29,17 @@ from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.policy import Policy
 from attrpriv.policy.change import require_tighter
+from attrpriv.problem.places import file_state
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.session.best_guesses import with_guesses
-from attrpriv.session.derived import with_computed
+from attrpriv.session.derived import with_computed, with_guesses
 from attrpriv.session.ledger_record import LedgerRecord
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
 from attrpriv.session.release import Answer, Release, drawn_answers
 from attrpriv.session.request import Request, require_answered
 from attrpriv.session.split import Planner, Queries, Ranked, Steps, choose_split, read_questions
-from attrpriv.session.table_reads import read, require_other_records
+from attrpriv.session.table_reads import identifier_lines, public_cells, read, require_other_records, require_other_reference
 from attrpriv.session.turns import Turn, in_turns
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Session:
         self._process = os.getpid()
         self._turn = Turn()
         self._source: Source | None = None
+        self._state: tuple[int, int, int] | None = None
         self._rows: ViewRows | None = None
 
     def __enter__(self) -> Self:
@@ -112,7 +113,7 @@ class Session:
         spend: float | None = None,
     ) -> Ranked:
         """The same for every step, with what is computed from the answers."""
-        planner = Planner(mechanism, by, error, self._belongs.others())
+        planner = Planner(mechanism, by, error, self._beside())
         return self._steps(queries, spend, planner).ranked(planner)
 
     def plan(
@@ -128,7 +129,7 @@ class Session:
 
         On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
         """
-        planner = Planner(mechanism, by, error, self._belongs.others())
+        planner = Planner(mechanism, by, error, self._beside())
         return self._steps(queries, spend, planner).plan(planner)
 
     def release(
@@ -146,7 +147,7 @@ class Session:
         """
         self._require_same_process()
         self._require_ledger()
-        planner = Planner(mechanism, by, error, self._belongs.others())
+        planner = Planner(mechanism, by, error, self._beside())
         steps = self._steps(queries, spend, planner, release=True)
         planner = planner.for_parts(steps.questions)
         for problem in steps.problems[:-1]:
@@ -188,47 +189,67 @@ class Session:
             overtaken = asked.head
         raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
 
-    def view(self, out: str | Path | None = None, *, force: bool = False, low_memory: bool = False) -> Any:
+    def view(
+        self,
+        out: str | Path | None = None,
+        *,
+        split: Mapping[str, float | Fraction] | None = None,
+        force: bool = False,
+        low_memory: bool = False,
+    ) -> Any:
         """The secret-free view: a lazy Ibis table, or a new Parquet file at `out`.
 
-        Real records, to compute on, not to publish. It is drawn once for a ledger and never again.
+        Real records, to compute on, not to publish. It is drawn once for a ledger and never again. With `split`, as in
+        {"train": 0.8, "test": 0.2}, disjoint parts of it: a table each by name, or the files `rows.train.parquet` and so on.
         """
-        from attrpriv.engines.view import columns_left
-        from attrpriv.engines.view_file import check_out, limit_memory
-        from attrpriv.session.view_rows import ViewRows
+        from attrpriv.engines.view.draw import columns_left
+        from attrpriv.engines.view.file import check_out, limit_memory
+        from attrpriv.session.view_persons import planned_parts
+        from attrpriv.session.view_rows import ViewRows, files_of
 
         self._require_same_process()
         plan = self.view_plan()
+        parts = planned_parts(plan, split)
         ledger = self._require_ledger()
-        columns_left(self._open(), self.policy.row_id, self.policy.identifiers)
+        columns_left(self._open(), self.policy.row_id, self.policy.left_out)
+        require_other_reference(self.policy, self._open)
         if out is None:
-            return self._rows_of(plan, ledger).table()
-        check_out(Path(out), self._data, force=force)
+            return self._rows_of(plan, ledger).table(parts)
+        for file in files_of(Path(out), parts):
+            check_out(file, self._data, force=force)
         source = self._opened()  # an engine for this file alone: what it spills goes when it does
         limit_memory(source, low_memory=low_memory)
         rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time, self._belongs.named())
-        rows.write(Path(out), low_memory=low_memory)
+        rows.write(Path(out), parts, low_memory=low_memory)
         return plan
 
     def view_plan(self) -> ViewPlan:
         """How many rows of each cell the view keeps. Reads no row."""
         n, types = self._public_facts()
         require_columns((), self.policy, types)
-        plan = plan_view_of(self.policy.problem((Query("count"),), n, types))
-        return plan.model_copy(update={"notes": (*plan.notes, *self._belongs.others())})
+        plan = plan_view_of(self.policy.problem((Query("count"),), n, types, public_cells(self.policy, self._data, types)))
+        return plan.model_copy(update={"notes": (*plan.notes, *self._beside())})
+
+    def _beside(self) -> tuple[str, ...]:
+        """What every plan is to say beside its own: other ledgers, and columns by which rows may be recognised."""
+        found = () if not self.policy.whole_columns else identifier_lines(self.policy, self._public_facts()[1])
+        return (*self._belongs.others(), *found)
 
     def _rows_of(self, plan: ViewPlan, ledger: Ledger) -> ViewRows:
         from attrpriv.session.view_rows import ViewRows
 
-        named = self._belongs.named()
+        named, state = self._belongs.named(), file_state(self._data)
+        if state != self._state:  # a file that was replaced is another table, to be compared with the view
+            self._source, self._rows, self._state = None, None, state
         self._rows = ViewRows.recorded_or_drawn(plan, self.policy, self._open(), ledger, self._time, named, known=self._rows)
         return self._rows
 
-    def _from_view(self, queries: tuple[Query, ...], view: ViewPlan, ledger: Ledger) -> tuple[Answer, ...]:
+    def _from_view(self, plan: Plan, view: ViewPlan, ledger: Ledger) -> tuple[Answer, ...]:
+        from attrpriv.session.view_persons import answers_from
         from attrpriv.session.view_rows import require_answerable
 
-        require_answerable(self._open(), self.policy, queries)
-        return self._rows_of(view, ledger).answers(queries)
+        require_answerable(self._open(), self.policy, plan.queries, view)
+        return answers_from(self._rows_of(view, ledger), plan)
 
     def _look(self, queries: tuple[Query, ...]) -> Request:
         """What is asked, against what the ledger holds now."""
@@ -244,7 +265,7 @@ class Session:
         n, types = self._public_facts()
         queries = asked.new or asked.queries
         require_columns(queries, self.policy, types)
-        problem = self.policy.problem(queries, n, types)
+        problem = self.policy.problem(queries, n, types, public_cells(self.policy, self._data, types))
         known = asked.known
         if not asked.new or known.standing.view or problem.public:
             return problem
@@ -271,8 +292,7 @@ class Session:
     @property
     def left(self) -> float:
         """The share of the table's budget that is left."""
-        known = self._require_ledger().look(LedgerState.of)
-        return known.left(self.policy.epsilon, self.policy.delta)
+        return self._require_ledger().look(LedgerState.of).left(self.policy.epsilon, self.policy.delta)
 
     def recorded(self) -> tuple[Entry, ...]:
         """Everything the ledger holds, checked."""
@@ -300,7 +320,7 @@ class Session:
         try:
             require_other_records(self.policy, self._open)
             if plan.view is not None:
-                answers = self._from_view(plan.queries, plan.view, ledger)
+                answers = self._from_view(plan, plan.view, ledger)
             else:
                 values = plan.answered(read(self._open, plan, self.policy))
                 if values is None:
@@ -313,7 +333,7 @@ class Session:
                 policy_digest=plan.policy_digest,
                 plan=plan.entries(chosen=True),
                 answers=[answer.to_json() for answer in answers],
-                details=None if plan.view is not None else details_of(plan, self._types_for(plan), self.policy),
+                details=details_of(plan, self._types_for(plan), self.policy) if plan.draws else None,
                 allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
             )
             return Release(plan, answers, entry)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from attrpriv.engines.gram import GramRead, gram
@@ -15,12 +16,14 @@ from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
 from attrpriv.engines.tables import Source
 from attrpriv.engines.tally import TallyRead
-from attrpriv.errors import CertificateError, DataError
+from attrpriv.errors import CertificateError, DataError, PolicyError
+from attrpriv.methods.base.accuracy import IDENTIFIER
 from attrpriv.methods.base.column_plan import ColumnPlan, StatisticPlan
 from attrpriv.methods.base.parts import StatisticPart, TallyPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
+from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.queries.arithmetic import LinearForm
 from attrpriv.queries.conditions import Condition, joined, parse_condition
 
@@ -34,13 +37,73 @@ Opened = Callable[[], Source]
 
 
 def require_other_records(policy: Policy, opened: Opened) -> None:
-    """An assumption must not have been fitted on this very table."""
+    """An assumption must not have been fitted on this very table, nor a reference be its rows."""
     for fit in filter(None, (assumed.public_records() for assumed in policy.assume)):
         from attrpriv.engines.moments import require_other_table
         from attrpriv.engines.public_counts import require_other_rows
 
         differ = require_other_table if fit.numbers else require_other_rows
         differ(opened(), fit.rows, fit.columns, fit.digest, policy.rows)
+    require_other_reference(policy, opened)
+
+
+def require_other_reference(policy: Policy, opened: Opened) -> None:
+    """The public records must not be this very table's rows."""
+    path, cells = policy.reference_path(), public_cells(policy)
+    if path is None or cells is None or cells.records is None:
+        return
+    from attrpriv.engines.public_cells import require_other_records
+
+    require_other_records(opened(), path, cells.records, policy.rows)
+
+
+def public_cells(policy: Policy, data: object = None, types: Mapping[str, str] | None = None) -> PublicCells | None:
+    """What the policy's reference says of the columns about which everything is hidden; None where there is no such secret.
+
+    `data` is the table, whose own file is no reference; `types` are those of its columns: what the view has is compared with a
+    number that is sorted into intervals.
+    """
+    if not policy.whole_columns:
+        return None
+    from attrpriv.engines.public_cells import reference_cells, require_other_file
+
+    path, reference = policy.reference_path(), policy.reference
+    if path is not None:
+        require_other_file(path, data)
+    if reference is None or path is None or not reference.sorted:
+        return reference_cells(reference, policy.whole_columns, path)
+    return _sorted_cells(policy, reference, path, types or {})
+
+
+def _sorted_cells(policy: Policy, reference: Reference, path: str | Path, types: Mapping[str, str]) -> PublicCells:
+    from attrpriv.engines.public_sorted import sorted_cells_of_file
+
+    ((column, intervals),) = reference.sorted.items()
+    if column not in policy.whole_columns:
+        raise PolicyError(
+            f"reference.sorted: must be one of the hidden columns. Got {column}. Name it under protect: columns(...)."
+        )
+    out = {*policy.whole_columns, *policy.left_out, policy.row_id}
+    assumed = policy.assume[0] if len(policy.assume) == 1 else None
+    shown = [name for name in types if name not in out]
+    return sorted_cells_of_file(path, policy.whole_columns, column, intervals, assumed, shown)
+
+
+def identifier_lines(policy: Policy, types: Mapping[str, str]) -> tuple[str, ...]:
+    """A warning where a column that the view would show is nearly unique in the *public* records, so that it may name rows."""
+    path = policy.reference_path()
+    if path is None or not policy.whole_columns or not Path(path).is_file():
+        return ()
+    from attrpriv.engines.public_cells import nearly_unique
+
+    apart = {*policy.left_out, *policy.whole_columns, policy.row_id}
+    named = [name for name in nearly_unique(path) if name not in apart and (not types or name in types)]
+    if not named:
+        return ()
+    return (
+        f"{IDENTIFIER} nearly every public record has its own {', '.join(named)}. If it names persons or numbers rows, put it "
+        "under identifiers, so that the view leaves it out.",
+    )
 
 
 def read(opened: Opened, plan: Plan, policy: Policy) -> Any:

@@ -8,31 +8,38 @@ table would be another view. A column that it leaves out (`identifiers`) stays o
 from __future__ import annotations
 
 import contextlib
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from attrpriv.accounting.hash_chain import Entry
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.engines.tables import Source
-from attrpriv.engines.view import Cells, Drawn, draw, require_same_table, view_table
-from attrpriv.engines.view_answers import CellMoments, CellSums, Viewed, check_queries, view_moments, view_sums
-from attrpriv.engines.view_file import write_view
-from attrpriv.engines.view_quantiles import view_quantiles, weighted_hits
-from attrpriv.engines.view_values import AtMost, Group, Quadratic
-from attrpriv.errors import CertificateError, DataError, RefusedError
-from attrpriv.methods.base.accuracy import Spread
+from attrpriv.engines.view.answers import Viewed, check_queries
+from attrpriv.engines.view.draw import Cells, Drawn, TooFewRowsError, view_table
+from attrpriv.engines.view.fetched import drawn_rows, same_rows
+from attrpriv.engines.view.file import ViewFile, limit_memory, part_files, write_views
+from attrpriv.engines.view.parts import part_tables
+from attrpriv.engines.view.values import Group
+from attrpriv.errors import CertificateError, RefusedError
 from attrpriv.methods.base.view_plan import ViewPlan
-from attrpriv.methods.view.answers import standard_error
 from attrpriv.methods.view.plan import public_shares
-from attrpriv.numerics.rounding import COMPUTED_DOWN
+from attrpriv.methods.view.split import ViewSplit
 from attrpriv.policy import Policy
 from attrpriv.policy.models import digest_of
 from attrpriv.queries.query import Query
-from attrpriv.session.release import Answer, Value
+from attrpriv.session.release import Answer
+from attrpriv.session.stand_ins import sorted_column, stand_ins
+from attrpriv.session.view_estimates import estimates
+from attrpriv.session.view_persons import recorded_test, tested
+
+_FAILED = "failed"
+FAILED_BEFORE = (
+    "view: the ledger records that the view could not be drawn: too few rows, or numbers too far off. Another reference "
+    "needs a new ledger, and is outside the promise: that this one failed tells about the table."
+)
 
 
 @dataclass(frozen=True)
@@ -42,8 +49,11 @@ class ViewRows:
     plan: ViewPlan
     policy: Policy
     source: Source
+    """Where the rows are read: the table itself, or what was fetched of one that another engine has."""
     cells: Cells
     drawn: Drawn
+    origin: Source
+    """The table that they are of."""
 
     @classmethod
     def recorded_or_drawn(
@@ -64,49 +74,79 @@ class ViewRows:
         cells = _cells(plan, policy)
         public = _public(plan, policy, cells)
         first = ledger.first()
+        details = {"certificate": plan.certificate.to_json(), "table": table}
         if first is None:
-            drawn = draw(source, cells, plan.n, policy.row_id)
-            ledger.commit(
-                kind="view",
-                time=time(),
-                policy_digest=plan.policy_digest,
-                plan=public,
-                answers=[],
-                details={"certificate": plan.certificate.to_json(), "table": table},
-                state=drawn.to_json(),
-            )
-            return cls(plan, policy, source, cells, drawn)
+            record = partial(ledger.commit, kind="view", policy_digest=plan.policy_digest, answers=[], details=details)
+            found = _drawn_or_failed(source, tested(plan, cells), plan.n, policy.row_id)
+            # One call for both outcomes: where the ledger cannot be written, neither shows.
+            failed = isinstance(found, TooFewRowsError)
+            state = {} if isinstance(found, TooFewRowsError) else found[0].to_json()
+            record(time=time(), plan={**public, _FAILED: True} if failed else public, state=state)
+            if isinstance(found, TooFewRowsError):
+                raise found
+            drawn, here = found
+            return cls(plan, policy, here, cells, drawn, source)
         ledger.refuse("answer")
+        if _FAILED in first.plan:
+            raise RefusedError(FAILED_BEFORE)
         _require_same_view(first, public, policy)
         drawn = _recorded(ledger)
-        if known is None or (known.source, known.drawn) != (source, drawn):
-            require_same_table(source, cells, drawn, policy.row_id)
-        return cls(plan, policy, source, cells, drawn)
+        if known is not None and (known.origin, known.drawn) == (source, drawn):
+            here = known.source
+        else:
+            here = same_rows(source, cells, drawn, policy.row_id)
+        return cls(plan, policy, here, cells, drawn, source)
 
-    def table(self) -> Any:
-        """The view as a lazy Ibis table."""
-        return view_table(self.source, self.cells, self.drawn, self.policy.row_id, self.policy.identifiers)
+    def table(self, split: ViewSplit | None = None) -> Any:
+        """The view as a lazy Ibis table; its parts by name, the same ones each time."""
+        chosen = self.source, self.cells, self.drawn, self.policy.row_id, self.policy.left_out
+        if split is None:
+            return view_table(*chosen)
+        return dict(zip(split.names, part_tables(*chosen, split.numbers), strict=True))
 
-    def write(self, out: Path, *, low_memory: bool) -> None:
-        write_view(self.source, self.table(), out, self.plan.rows, low_memory=low_memory)
+    def write(self, out: Path, split: ViewSplit | None = None, *, low_memory: bool) -> None:
+        if self.source is not self.origin:
+            limit_memory(self.source, low_memory=low_memory)
+        tables = [self.table()] if split is None else self.table(split).values()
+        rows = [self.plan.rows] if split is None else split.rows.values()
+        files = [ViewFile(*one) for one in zip(tables, files_of(out, split), rows, strict=True)]
+        write_views(self.source, files, low_memory=low_memory)
 
     def answers(self, queries: Sequence[Query]) -> tuple[Answer, ...]:
         """Each query from the view, scaled to the public composition."""
-        require_answerable(self.source, self.policy, queries)
+        require_answerable(self.source, self.policy, queries, self.plan)
         shares = public_shares(self.plan, self.policy.composition)
         return tuple(self._answer(query, shares) for query in queries)
 
     def _answer(self, query: Query, shares: Mapping[str, float]) -> Answer:
-        groups = groups_of(self.policy, query, self.source.columns)
+        groups = groups_of(self.policy, query, self.source.columns, self.plan)
         view = Viewed(self.source, self.cells, self.drawn, self.policy.row_id, self.policy.missing, self.policy.bounds, groups)
         return Answer(query, estimates(view, query, self.plan, shares))
 
 
-def groups_of(policy: Policy, query: Query, types: Mapping[str, str]) -> tuple[Group, ...] | None:
-    """The public groups of a query; None where it has none."""
-    if query.group_by is None:
+def _drawn_or_failed(source: Source, cells: Cells, n: int, row_id: str | None) -> tuple[Drawn, Source] | TooFewRowsError:
+    try:
+        return drawn_rows(source, cells, n, row_id)
+    except TooFewRowsError as failed:
+        return failed.with_traceback(None)
+
+
+def files_of(out: Path, split: ViewSplit | None) -> tuple[Path, ...]:
+    """The files that a view is written to: one, or one for each part."""
+    return (out,) if split is None else tuple(part_files(out, split.names).values())
+
+
+def groups_of(policy: Policy, query: Query, types: Mapping[str, str], plan: ViewPlan) -> tuple[Group, ...] | None:
+    """The public groups of a query; None where it has none.
+
+    Of a hidden column, which the view has as the public has it, the public values are the groups where none are declared.
+    """
+    column = query.group_by
+    if column is None:
         return None
-    return tuple(Group(name, condition) for name, condition in policy.groups(query.group_by, types).items())
+    if column in plan.secret.whole_columns and column not in policy.categories and column not in policy.bins:
+        return stand_ins(plan, column)
+    return tuple(Group(name, condition) for name, condition in policy.groups(column, types).items())
 
 
 def _require_same_view(first: Entry, public: Mapping[str, Any], policy: Policy) -> None:
@@ -120,7 +160,7 @@ def _require_same_view(first: Entry, public: Mapping[str, Any], policy: Policy) 
             "view: the ledger holds a view of attrpriv 0.1.0, which does not record the identifiers that it leaves out. Keep "
             "to the very policy that it was drawn for, or to that policy with identifiers where it had none."
         )
-    shown = [name for name in dropped or () if name not in policy.identifiers]
+    shown = [name for name in dropped or () if name not in policy.left_out]
     if shown:
         raise RefusedError(
             f"view: the ledger holds a view without {', '.join(shown)}, and what was left out must stay out. Name it under "
@@ -134,21 +174,24 @@ def _recorded(ledger: Ledger) -> Drawn:
     raise RefusedError("view: the ledger's secret state must be as attrpriv wrote it. Got another. Restore it from a backup.")
 
 
-def require_answerable(source: Source, policy: Policy, queries: Sequence[Query]) -> None:
+def require_answerable(source: Source, policy: Policy, queries: Sequence[Query], plan: ViewPlan) -> None:
     """Raise DataError, from the schema alone, where a query reads what the view does not have."""
-    check_queries(source, queries, [*policy.identifiers, *(() if policy.row_id is None else (policy.row_id,))])
+    check_queries(source, queries, [*policy.left_out, *(() if policy.row_id is None else (policy.row_id,))])
     for query in queries:
-        groups_of(policy, query, source.columns)
+        groups_of(policy, query, source.columns, plan)
 
 
 def _require_certified(plan: ViewPlan) -> None:
     """The certificate must hold, and the rows kept must be the ones it counted on."""
     plan.certificate.verify()
-    if plan.certificate.evidence.view_of() != (plan.n, plan.cells):
+    evidence = plan.certificate.evidence
+    if evidence.view_of() != (plan.n, plan.cells) or evidence.whole_columns() != plan.secret.whole_columns:
         raise CertificateError("view: must keep what its certificate counted on. Nothing was drawn.")
 
 
 def _cells(plan: ViewPlan, policy: Policy) -> Cells:
+    if plan.secret.whole_columns:
+        return _value_cells(plan)
     conditions = {cell.name: cell.condition for cell in plan.secret.cells(plan.n, policy.bins)}
     return Cells(
         conditions=tuple(conditions[cell.name] for cell in plan.cells),
@@ -158,174 +201,24 @@ def _cells(plan: ViewPlan, policy: Policy) -> Cells:
     )
 
 
+def _value_cells(plan: ViewPlan) -> Cells:
+    """One cell for each public value, and a last one for all others, of which no row is kept."""
+    return Cells(
+        conditions=(),
+        keep=(*(cell.keep for cell in plan.cells), 0),
+        low=(*(cell.low for cell in plan.cells), 0),
+        high=(*(plan.n for _ in plan.cells), plan.n),
+        columns=plan.secret.whole_columns,
+        values=tuple(cell.values or () for cell in plan.cells),
+        in_order=sorted_column(plan),
+    )
+
+
 def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
     """What identifies a view: its cells, how many rows of each are kept, what tells rows apart, and what is left out."""
     kept = {key: value for key, value in plan.to_json().items() if key in ("schema_version", "secret", "n", "cells")}
     conditions = [None if condition is None else str(condition) for condition in cells.conditions]
-    left_out = sorted(set(policy.identifiers))
-    return {**kept, "conditions": conditions, "row_id": policy.row_id, "identifiers": left_out}
-
-
-# ----------------------------------------------------------------------------------------------------------------------------
-# Answers from a view at the public composition, each with its error.
-#
-# A row of cell c stands for weight_c = share_c / keep_c of the rows. With E the weighted mean over the rows of the filter
-# (and of the group), H their weight, and all sums exact (`engines.view_answers`):
-#
-# | statistic | answer | a row's part in the error, linearised |
-# |---|---|---|
-# | count, sum | n sum of weight_c y | y |
-# | avg | E u | (u - avg) / H |
-# | var_pop | E u^2 - (E u)^2 | ((u - E u)^2 - var) / H |
-# | covar_pop(u, v) | E uv - E u E v | ((u - E u)(v - E v) - cov) / H |
-# | regr_slope(u, v) | b = cov/var(v) | (v - E v) e / var(v) / H,    e = u - E u - b (v - E v) |
-# | regr_intercept(u, v) | E u - b E v | (e - E v (v - E v) e / var(v)) / H |
-# | quantile p | Q(p) | half of the way to Q(p +- 2 s), s the error of F(Q(p)) |
-#
-# What must never change: answers are functions of kept rows and public facts; a failure has a fixed text.
-
-
-NO_HITS = "query: some row of the view must satisfy the filter of an average. Got none. Ask for a wider one."
-NO_ANSWER = "query: the view must have rows of the filter, and in a regression a second column that varies. Got none."
-# How many errors of F the quantile's own error looks to each side.
-_SIDES = 2.0
-# Below this many rows a linearised error, or the error of a quantile, is no guide.
-_FEWEST = 30
-
-
-class Found(NamedTuple):
-    """An answer and its standard error; None: no error is known."""
-
-    value: float
-    error: float | None
-
-
-def estimates(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> tuple[Value, ...]:
-    """One value for each group that has one; without groups, one value or an announced failure."""
-    if query.kind in ("avg", "sum", "count"):
-        found, failure = _averages(view, query, plan, shares), NO_HITS
-    elif query.kind == "quantile":
-        found, failure = _quantiles(view, query, plan, shares), NO_HITS
-    else:
-        found, failure = _second_moments(view, query, plan, shares), NO_ANSWER
-    values = []
-    for name, one in zip(view.names, found, strict=True):
-        if one is None and query.group_by is None:
-            raise DataError(failure)
-        if one is not None:
-            values.append(Value(one.value, _spread(one.error), name))
-    return tuple(values)
-
-
-def _spread(error: float | None) -> Spread:
-    return Spread("gaussian", math.inf) if error is None else Spread("gaussian" if error else "none", error)
-
-
-def _averages(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
-    for cells in view_sums(view, query).groups.values():
-        yield estimate(query, plan, cells, shares)
-
-
-def estimate(query: Query, plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float]) -> Found | None:
-    """The value at the public composition and its standard error (of a ratio: by linearisation); None: an average of no row."""
-    mean = sum(shares[cell.name] * float(s.total / cell.keep) for cell, s in zip(plan.cells, sums, strict=True))
-    ratio = query.kind == "avg" and not query.plain
-    weight = _hits(plan, [s.hits for s in sums], shares)
-    if ratio and weight == 0:
-        return None
-    centre = mean / weight if ratio else 0.0
-    error = _error(plan, sums, shares, centre)
-    if ratio:
-        return Found(centre, error / weight)
-    factor = plan.n if query.kind in ("sum", "count") else 1
-    return Found(mean * factor, error * factor)
-
-
-def _hits(plan: ViewPlan, hits: Sequence[int], shares: Mapping[str, float]) -> float:
-    """H: the share of the rows that the filter keeps."""
-    return sum(shares[cell.name] * count / cell.keep for cell, count in zip(plan.cells, hits, strict=True))
-
-
-def _error(plan: ViewPlan, sums: Sequence[CellSums], shares: Mapping[str, float], centre: float) -> float:
-    sds = [_sd(s, cell.keep, Fraction(centre)) for cell, s in zip(plan.cells, sums, strict=True)]
-    return standard_error(plan.cells, shares, sds)
-
-
-def _sd(sums: CellSums, keep: int, centre: Fraction) -> float:
-    """The standard deviation, over a cell's kept rows, of y - centre * i; exact until the root, so nothing cancels."""
-    if keep < 2:
-        return 0.0
-    total = sums.total - centre * sums.hits
-    squares = sums.squares - 2 * centre * sums.total + centre**2 * sums.hits
-    return math.sqrt(max(Fraction(0), (squares - total**2 / keep) / (keep - 1)))
-
-
-# Variances, covariances, regressions.
-
-
-def _second_moments(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
-    weights = [Fraction(shares[cell.name]) / cell.keep for cell in plan.cells]
-    moments = list(view_moments(view, query).groups.values())
-    answers = [_answer(query.kind, weights, cells) for cells in moments]
-    parts = view_sums(view, query, [None if answer is None else answer[1] for answer in answers]).groups.values()
-    for answer, cells in zip(answers, parts, strict=True):
-        if answer is None:
-            yield None
-            continue
-        value, _ = answer
-        weight = _hits(plan, [s.hits for s in cells], shares)
-        centre = value if query.kind in ("var_pop", "covar_pop") else 0.0
-        enough = sum(s.hits for s in cells) >= _FEWEST
-        yield Found(value, _error(plan, cells, shares, centre) / weight if enough else None)
-
-
-def _answer(kind: str, weights: Sequence[Fraction], cells: Sequence[CellMoments]) -> tuple[float, Quadratic] | None:
-    """The statistic and each row's part in its error; exact until the last step, so that nothing cancels."""
-    weight = sum((w * cell.hits for w, cell in zip(weights, cells, strict=True)), Fraction(0))
-    if not weight:
-        return None
-    size = len(cells[0].totals)
-    mean = [sum((w * c.totals[j] for w, c in zip(weights, cells, strict=True)), Fraction(0)) / weight for j in range(size)]
-
-    def spread(j: int, k: int) -> Fraction:
-        products = sum((w * c.products[j][k] for w, c in zip(weights, cells, strict=True)), Fraction(0))
-        return products / weight - mean[j] * mean[k]
-
-    centres = tuple(map(float, mean))
-    if kind in ("var_pop", "covar_pop"):
-        j, k = 0, size - 1
-        return float(spread(j, k)), Quadratic(centres, (0.0,) * size, ((j, k, 1.0),))
-    if not spread(1, 1) > 0:
-        return None
-    slope, unit = spread(0, 1) / spread(1, 1), float(1 / spread(1, 1))
-    b, v = float(slope), centres[1]
-    if kind == "regr_slope":
-        return b, Quadratic(centres, (0.0, 0.0), ((0, 1, unit), (1, 1, -b * unit)))
-    intercept = float(mean[0] - slope * mean[1])
-    return intercept, Quadratic(centres, (1.0, -b), ((0, 1, -v * unit), (1, 1, v * b * unit)))
-
-
-# Quantiles.
-
-
-def _quantiles(view: Viewed, query: Query, plan: ViewPlan, shares: Mapping[str, float]) -> Iterator[Found | None]:
-    weights = [shares[cell.name] / cell.keep for cell in plan.cells]
-    hits = [[s.hits for s in cells] for cells in view_sums(view, query).groups.values()]
-    whole = [weighted_hits(weights, counts) for counts in hits]
-    level = query.level or 0.5
-    # Weights are floats, and their sums round: what is reached up to that is reached.
-    found = view_quantiles(view, query, weights, [[level * weight * COMPUTED_DOWN] for weight in whole])
-    below = view_sums(view, query, [None if one is None else AtMost(one[0]) for one in found]).groups.values()
-    errors = [
-        _error(plan, cells, shares, level) / weight if weight else 0.0 for cells, weight in zip(below, whole, strict=True)
-    ]
-    reach = [(level - _SIDES * error, min(1.0, level + _SIDES * error)) for error in errors]
-    sides = view_quantiles(
-        view, query, weights, [[low * weight, high * weight] for (low, high), weight in zip(reach, whole, strict=True)]
-    )
-    for one, (low, high), ends, counts in zip(found, reach, sides, hits, strict=True):
-        if one is None or ends is None:
-            yield None
-        else:
-            known = low > 0 and high < 1 and sum(counts) >= _FEWEST
-            yield Found(one[0], max(ends[1] - one[0], one[0] - ends[0]) / _SIDES if known else None)
+    left_out, moved = sorted(policy.left_out), plan.certificate.evidence.sorted_by()
+    in_order = {} if moved is None else {"sorted": moved.to_json()}
+    told = {"conditions": conditions, "row_id": policy.row_id, "identifiers": left_out}
+    return {**kept, **in_order, **told, **recorded_test(plan)}

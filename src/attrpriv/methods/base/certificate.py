@@ -1,11 +1,11 @@
-"""Certificate: the proof of a plan, in numbers; and Guarantee: the same in words."""
+"""Certificate: the proof of a plan, in numbers; and Guarantee: the same in words. Also the proof for single rows, on top."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +13,11 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import FrozenModel
-from attrpriv.methods.base.evidence import Evidence, LaplaceEvidence
+from attrpriv.methods.base.evidence import Evidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.noise import GRID_BITS, granularity
+from attrpriv.numerics.rounding import COMPUTED_UP, SOLVED_DOWN
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Cause, Refusal
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
@@ -81,7 +85,9 @@ class Certificate(FrozenModel):
         lines = [f"checked: delta {reached:.6g} <= {self.delta:g} at epsilon {self.epsilon:g}"]
         lines += self.evidence.describe()
         if self.individuals is not None:
-            lines.append(f"single rows: {self.individuals.epsilon:g}-differential privacy, by Laplace noise on top")
+            test = self.evidence.row_test()
+            promised = f"{self.individuals.epsilon:g}" if test is None else f"({self.individuals.epsilon:g}, {test.delta:g})"
+            lines.append(f"single rows: {promised}-differential privacy, by Laplace noise on top")
         if not self.exact:
             lines.append(f"bound: up to {self.gap:.3g} of the noise's scale comes from a bound over the class")
         return "\n".join([*lines, *(f"assumes: {line}" for line in self.assumes)])
@@ -151,3 +157,93 @@ def require_certified(plan: Plan) -> None:
     same = (plan.epsilon, plan.delta) == (plan.certificate.epsilon, plan.certificate.delta)
     if not (same and plan.part.covered(plan)):
         raise CertificateError(NOT_COVERED)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# Row-level differential privacy on top: `individuals: {epsilon: e}`.
+#
+# Independent Laplace noise scaled by public numbers is post-processing for everything else, so the attribute guarantee stays
+# as it is. A row, clipped to its bounds, moves an average by at most R/n (R the width of the bounds); with k averages each gets
+# e/k. The average is first rounded to the grid of its own noise, which adds one step, and the Laplace grid another.
+
+
+def row_evidence(problem: Problem, independent: Sequence[float], clips: Mapping[str, float | None]) -> LaplaceEvidence | None:
+    """The Laplace noise that protects single rows, or None where the policy does not ask for it."""
+    if problem.individuals is None:
+        return None
+    share = problem.individuals / max(1, len(problem.columns))
+    terms = []
+    for column, own in zip(problem.columns, independent, strict=True):
+        if column not in problem.bounds:
+            raise Refusal(
+                Cause.PUBLIC_FACT,
+                f"individuals: needs bounds for {column}; declare bounds: {{{column}: [low, high]}}.",
+                needs=f"bounds of {column}",
+                usage=True,
+            )
+        if clips.get(column) is None:
+            raise Refusal(
+                Cause.PUBLIC_FACT,
+                f"individuals: rows must be clipped to the bounds of {column}, but that would change the assumed law too much. "
+                "Widen the bounds (and state the means), until a row outside is nearly impossible.",
+                needs=f"wider bounds of {column}",
+            )
+        terms.append(row_term(problem, column, share, granularity(own)))
+    return LaplaceEvidence(epsilon=problem.individuals, terms=tuple(terms))
+
+
+def row_term(problem: Problem, column: str, epsilon: float, step: float) -> LaplaceTerm:
+    """Laplace noise on one average for one changed row."""
+    low, high = problem.bounds[column]
+    moved = (high - low) / problem.n * COMPUTED_UP + step
+    spendable = epsilon * SOLVED_DOWN - 2.0**-GRID_BITS
+    if not spendable > 0:
+        raise Refusal(
+            Cause.BUDGET,
+            f"individuals: the grid of the noise costs more than epsilon {problem.individuals:g} allows.",
+            needs="a larger individuals",
+        )
+    scale = moved / spendable
+    return LaplaceTerm(column=column, sensitivity=moved, scale=scale, granularity=granularity(scale))
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What a plan says in words: the promise, what it rests on, and what a reader should know. Public facts only.
+
+
+def statement(problem: Problem, delta: float | None = None) -> str:
+    """The promise, for every mechanism that proves it; `delta` where it is not the policy's own."""
+    promised = problem.delta if delta is None else delta
+    hidden = "; ".join(str(secret) for secret in problem.secrets)
+    return (
+        f"For each secret ({hidden}) and each pair of its values that must look alike, the released answers are "
+        f"(epsilon {problem.epsilon:g}, delta {promised:g})-indistinguishable"
+    )
+
+
+def common_assumptions(problem: Problem) -> tuple[str, ...]:
+    """What every guarantee of this kind leaves open."""
+    rows = (
+        "single persons are not protected"
+        if problem.individuals is None
+        else f"single persons are protected by {problem.individuals:g}-differential privacy of rows, on top"
+    )
+    return (
+        rows,
+        "each secret is protected on its own; a joint property of several secrets is not covered",
+        f"the number of rows, {problem.n}, is public",
+        "nothing else about this table is released outside the ledger",
+    )
+
+
+def known_line(problem: Problem) -> str:
+    """What the adversary may know of rows.
+
+    With more columns than one of each kind, a single known entry can tie the others together more closely than they are on
+    average (docs/theory/gaussian.md); then rows must be known as a whole, or not at all.
+    """
+    if not problem.known_rows:
+        return "the adversary knows no row"
+    hidden = {column for secret in problem.secrets for column in secret.columns}
+    parts = ", or their entries of the columns named here" if len(problem.read_columns) == len(hidden) == 1 else ", not in part"
+    return f"the adversary knows at most {problem.known_rows:.4g} of the rows: whole{parts}"

@@ -28,10 +28,8 @@ from pydantic import Field
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.methods.base.accuracy import ROOM, ErrorLaw, ModelError, unaffected
-from attrpriv.methods.base.clamp import Clamp, Read
-from attrpriv.methods.base.clamp_draw import clamp_bits, clamp_law, clamped, statistic
-from attrpriv.methods.base.column_plan import ColumnPlan, noisy
-from attrpriv.methods.base.noise_layout import Design, common_bits
+from attrpriv.methods.base.clamp import Clamp, Read, clamp_bits, clamp_law, clamped, statistic
+from attrpriv.methods.base.column_plan import ColumnPlan, Design, common_bits, noisy
 from attrpriv.methods.table import home_of_evidence
 from attrpriv.noise import correlated_noise
 from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_DOWN
@@ -40,7 +38,8 @@ from attrpriv.problem.installed import require_free
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from attrpriv.methods.base.view_plan import ViewCell
+    from attrpriv.methods.base.count_test import CountTest
+    from attrpriv.methods.base.view_plan import Moved, ViewCell
     from attrpriv.problem.problem import Problem
 
 Matrix = tuple[tuple[Finite, ...], ...]
@@ -163,6 +162,18 @@ class Evidence(FrozenModel):
 
     def view_of(self) -> tuple[int, tuple[ViewCell, ...]] | None:
         """The number of rows, and how many of each cell a view keeps of them; None: it is about no view."""
+        return None
+
+    def whole_columns(self) -> tuple[str, ...]:
+        """The columns about which a view hides everything; none: it hides how many rows each cell has."""
+        return ()
+
+    def row_test(self) -> CountTest | None:
+        """The noisy test that stands before a view where single persons are protected."""
+        return None
+
+    def sorted_by(self) -> Moved | None:
+        """The number that a view shows with public values in place of its own; None: it shows rows as they are."""
         return None
 
     def suits(self, columns: tuple[str, ...], n: int, *, clipped: bool) -> bool:

@@ -23,6 +23,7 @@ from attrpriv.methods.base.accuracy import ExpectedError, Noise, Reach, Spread
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, clipped, own_scale
 from attrpriv.methods.base.evidence import Evidence, Told
 from attrpriv.methods.base.tally import Tally, TallyCategory
+from attrpriv.methods.base.view_persons import persons_covered, persons_drawn, persons_noise, persons_spread
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.queries.intervals import NON_LINEAR
 from attrpriv.queries.query import Query
@@ -337,15 +338,24 @@ class TallyPart(Part):
 
 
 class ViewPart(Part):
-    """Answers from a view, which is drawn once and recorded by itself: nothing is drawn for an answer."""
+    """Answers from a view, which is drawn once and recorded by itself: nothing more is, but noise for single persons."""
 
     view: ViewPlan
 
     def parameters_of(self, query: Query, n: int) -> dict[str, Any]:
         return {"keep": {cell.name: cell.keep for cell in self.view.cells}}
 
+    def noise_of(self, query: Query, n: int, group: str | None) -> Noise:
+        return persons_noise(self.view, query)
+
+    def spread_of(self, query: Query, n: int, group: str | None, evidence: Evidence) -> Reach:
+        return persons_spread(self.view, query)
+
     def covered(self, plan: Plan) -> bool:
-        return self.view.certificate == plan.certificate and plan.certificate.evidence.suits((), plan.n, clipped=False)
+        return persons_covered(self.view, plan) and plan.certificate.evidence.suits((), plan.n, clipped=False)
+
+    def draw(self, plan: Plan, found: Sequence[Sequence[Fraction]]) -> Values | None:
+        return persons_drawn(self.view, plan, found)
 
 
 def _row_scale(part: ColumnPlan, rows: Any) -> float:

@@ -16,12 +16,11 @@ from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning, worthless
-from attrpriv.methods.base.certificate import Certificate, Guarantee, binding_of, require_certified
+from attrpriv.methods.base.certificate import Certificate, Guarantee, binding_of, require_certified, statement
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, exact
 from attrpriv.methods.base.parts import NOT_THERE, PARTS, AveragesPart, Part, TallyPart, Values, WeightsPart, part_of
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.methods.base.view_plan import ViewPlan
-from attrpriv.methods.base.wording import statement
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
 
@@ -141,6 +140,11 @@ class Plan(FrozenModel):
     def _own(self, name: str) -> Any:
         none = NOT_THERE[name]
         return getattr(self.part, name, () if none == [] else none)
+
+    @property
+    def draws(self) -> bool:
+        """Whether its answers are drawn, and told again from the record; a view's own are computed again, if not with noise."""
+        return self.view is None or self.view.persons is not None
 
     @property
     def left(self) -> float:

@@ -6,18 +6,35 @@ from typing import Literal
 
 from pydantic import Field
 
-from attrpriv.frozen import FrozenModel
+from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.certificate import Certificate, Guarantee
+from attrpriv.methods.base.view_coverage import FIRST, Coverage
+from attrpriv.methods.base.view_persons import NoisyAnswer, ViewPersons
+from attrpriv.problem.reference import Combination
 from attrpriv.problem.secret import Secret
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.query import Query
 
 REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."
+
+
+def _absent(value: object) -> bool:
+    """Other views have no such field: what ledgers recorded of them stays as it was."""
+    return value is None
+
+
+def columns_read(query: Query) -> frozenset[str]:
+    """Every column that a query reads: what it is of, its filter and its groups."""
+    filtered = () if query.where is None else columns_of(parse_condition(query.where))
+    return frozenset((*query.columns, *filtered, *(() if query.group_by is None else (query.group_by,))))
 
 
 class ViewCell(FrozenModel):
     """One cell of a view: how many rows are kept, and the public range of its count.
 
     For a property of the population: the least share the cell may have, and the chance that fewer rows than `keep` are in it.
+    Of a reference view: the values that its rows have, how many public records have them, and their public share.
     """
 
     name: str
@@ -26,6 +43,18 @@ class ViewCell(FrozenModel):
     high: int = Field(ge=0)
     share: float | None = Field(default=None, ge=0, le=1)
     tail: float = Field(default=0.0, ge=0)
+    values: Combination | None = Field(default=None, exclude_if=_absent)
+    count: int | None = Field(default=None, ge=0, exclude_if=_absent)
+
+
+class Moved(FrozenModel):
+    """The number of which rows show a public value near their own, its intervals, and how far all of them may have moved."""
+
+    column: str
+    edges: tuple[Finite, ...] = Field(min_length=2)
+    most: Finite | None = Field(description="of the sum of weighted squared distances; None: it can never be more")
+    order: Finite
+    slope: Finite | None
 
 
 class ViewPlan(FrozenModel):
@@ -38,12 +67,34 @@ class ViewPlan(FrozenModel):
     guarantee: Guarantee
     certificate: Certificate
     policy_digest: str = ""
+    persons: ViewPersons | None = Field(default=None, exclude_if=_absent, description="noise of answers, for single persons")
     notes: tuple[str, ...] = ()
+    coverage: Coverage | None = Field(default=None, exclude_if=_absent)
 
     @property
     def rows(self) -> int:
         """The number of rows of the view."""
         return sum(cell.keep for cell in self.cells)
+
+    def noisy(self, query: Query) -> NoisyAnswer | None:
+        """How a query is answered with noise for single persons; None where it is answered without."""
+        found = () if self.persons is None else self.persons.answers
+        return next((answer for answer in found if answer.query == query), None)
+
+    @property
+    def first_cells(self) -> tuple[ViewCell, ...]:
+        """The cells that are shown to people: of a reference with many values, the first few."""
+        return self.cells if self.coverage is None or len(self.cells) <= 2 * FIRST else self.cells[:FIRST]
+
+    @property
+    def more_cells(self) -> int:
+        """How many cells are not among them."""
+        return len(self.cells) - len(self.first_cells)
+
+    def is_public(self, query: Query) -> bool:
+        """Whether a query reads nothing but columns that the view has as the public has them; not of the number of rows."""
+        read = columns_read(query)
+        return bool(read) and read <= {*self.secret.whole_columns}
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -52,5 +103,12 @@ class ViewPlan(FrozenModel):
 
     def __str__(self) -> str:
         lines = [f"view of {self.rows} of {self.n} rows; {REAL_RECORDS}"]
-        lines += [f"{cell.name}: keep {cell.keep} of {cell.low} to {cell.high}" for cell in self.cells]
+        lines += [f"{cell.name}: keep {cell.keep} of {cell.low} to {cell.high}" for cell in self.first_cells]
+        lines += [f"and {self.more_cells} more"] if self.more_cells else []
+        lines += [] if self.coverage is None else self.coverage.lines
         return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"warning: {line}" for line in self.warnings)])
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook.html import view_html
+
+        return view_html(self)

@@ -25,16 +25,25 @@ from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import Certificate, Guarantee
 from attrpriv.methods.base.evidence import Evidence
 from attrpriv.methods.base.view_plan import REAL_RECORDS, ViewCell, ViewPlan
+from attrpriv.methods.view.coverage import with_coverage
+from attrpriv.methods.view.reference import plan_reference
+from attrpriv.methods.view.sorted_plan import plan_sorted
 from attrpriv.numerics.laws.binomial import binomial_below
+from attrpriv.numerics.laws.prediction import at_least
 from attrpriv.problem.composition import Cell, crossed_cells, crossed_form
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
+from attrpriv.queries.query import quoted
 
 
 def plan_view(problem: Problem) -> ViewPlan:
     """The view that hides the problem's composition; a refusal where it would not."""
     secret = _secret(problem)
+    if secret.whole_columns:
+        if problem.reference is not None and problem.reference.sorted:
+            return plan_sorted(problem, secret)
+        return with_coverage(plan_reference(problem, secret), problem)
     cells = _public_cells(problem, secret)
     if not sum(cell.keep for cell in cells):
         raise Refusal(Cause.PRECISION, "between: the range keeps no row of any cell. Narrow it.", needs="a narrower range")
@@ -71,17 +80,36 @@ def _secret(problem: Problem) -> Secret:
             "known_rows: must be 0 for a view; who recognises rows reads the counts off how many of them appear.",
             needs="known_rows 0",
         )
-    if problem.individuals is not None:
+    if problem.individuals is not None and not any(secret.whole_columns for secret in problem.secrets):
         raise Refusal(
-            Cause.PERSONS, "individuals: single rows of a view are not protected in this version.", needs="no individuals"
+            Cause.PERSONS,
+            "individuals: single rows are protected in a view that hides columns(...) by a reference, not in one of ranges.",
+            needs="no individuals",
+        )
+    if problem.individuals is not None and problem.reference is not None and problem.reference.sorted:
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: single rows are not protected where a number is sorted: one row can move the values of all rows "
+            "of its interval. Hide columns whose values repeat, or leave individuals out.",
+            needs="no individuals",
         )
     compositions = [secret.composition for secret in problem.secrets]
     means = [secret.text for secret, composition in zip(problem.secrets, compositions, strict=True) if composition is None]
     if means:
+        named = ", ".join(dict.fromkeys(map(quoted, _numbers_of(problem.secrets))))
         raise Refusal(
             Cause.SECRET,
-            f"a view hides how rows fall into categories, not {means[0]}; protect a distribution over bins instead.",
-            needs="a distribution over bins",
+            f"a view hides how rows fall into categories, not {means[0]}. To hide everything about {named}, protect "
+            f"columns({named}) with a reference of public records; or protect a distribution over bins.",
+            needs=("columns(...) with a reference", "a distribution over bins"),
+        )
+    whole = [secret for secret in problem.secrets if secret.whole_columns]
+    if whole and len(compositions) > 1:
+        together = ", ".join(dict.fromkeys(quoted(column) for secret in problem.secrets for column in secret.columns))
+        raise Refusal(
+            Cause.SECRET,
+            f"protect: {whole[0].text} stands alone. To hide several columns, name them together: columns({together}).",
+            needs="one columns(...)",
         )
     if len(compositions) > 1:
         several = [composition for composition in compositions if composition is not None]
@@ -92,6 +120,11 @@ def _secret(problem: Problem) -> Secret:
             needs="one distribution of crossed cells",
         )
     return problem.secrets[0]
+
+
+def _numbers_of(secrets: Sequence[Secret]) -> tuple[str, ...]:
+    """The columns of the secrets that are no compositions."""
+    return tuple(column for secret in secrets if secret.composition is None for column in secret.columns)
 
 
 def _public_cells(problem: Problem, secret: Secret) -> tuple[ViewCell, ...]:
@@ -137,7 +170,7 @@ def _population_cells(problem: Problem, cells: Sequence[Cell], least: Mapping[st
             usage=True,
         )
     each = problem.delta / len(cells)
-    keeps = {cell.name: _largest_keep(problem.n, least[cell.name], each) for cell in cells}
+    keeps = {cell.name: at_least(problem.n, least[cell.name], each) for cell in cells}
     total = sum(keeps.values())
     return tuple(
         ViewCell(
@@ -150,15 +183,6 @@ def _population_cells(problem: Problem, cells: Sequence[Cell], least: Mapping[st
         )
         for cell in cells
     )
-
-
-def _largest_keep(n: int, share: float, allowed: float) -> int:
-    """The largest k with P(Bin(n, share) < k) <= allowed, by bisection on a monotone tail."""
-    low, high = 0, n
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if binomial_below(n, share, middle) <= allowed else (low, middle - 1)
-    return low
 
 
 def _statement(secret: Secret, tails: float) -> str:
@@ -196,11 +220,11 @@ def _empty_cells(cells: Sequence[ViewCell]) -> tuple[str, ...]:
 
 
 def public_shares(plan: ViewPlan, composition: Mapping[str, float]) -> dict[str, float]:
-    """The public composition that answers are scaled to: as the policy declares it, else the middle of each range.
+    """The public composition that answers are scaled to: as the policy declares it, else the public's or mid-range.
 
     Cells that the policy leaves out share what is left in proportion to their middles.
     """
-    middles = {cell.name: (cell.low + cell.high) / 2 for cell in plan.cells}
+    middles = {cell.name: _middle(cell) for cell in plan.cells}
     unknown = [name for name in composition if name not in middles]
     if unknown:
         raise Refusal(
@@ -214,6 +238,12 @@ def public_shares(plan: ViewPlan, composition: Mapping[str, float]) -> dict[str,
         )
     scale = float(left) / (sum(open_cells.values()) or 1.0)
     return {name: composition[name] if name in composition else middle * scale for name, middle in middles.items()}
+
+
+def _middle(cell: ViewCell) -> float:
+    """What the public expects of a cell: the share of its values, or the middle of its range."""
+    known = cell.values is not None and cell.share is not None
+    return (cell.share or 0.0) if known else (cell.low + cell.high) / 2
 
 
 # ----------------------------------------------------------------------------------------------------------------------------

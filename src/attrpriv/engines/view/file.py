@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attrpriv.engines.progress import tidied, waited
 from attrpriv.engines.tables import Source, quietly
-from attrpriv.engines.view import CHANGED
+from attrpriv.engines.view.draw import CHANGED
 from attrpriv.errors import DataError, UsageError
 
 NOT_WRITTEN = (
@@ -43,6 +45,11 @@ def check_out(out: Path, data: object, *, force: bool) -> None:
         raise UsageError(f"out: {out.name} exists already. Use force to overwrite it, or choose another name.")
 
 
+def part_files(out: Path, names: Sequence[str]) -> dict[str, Path]:
+    """The file of each part of a view: `rows.train.parquet` beside `rows.parquet`."""
+    return {name: out.with_name(f"{out.stem}.{name}{out.suffix}") for name in names}
+
+
 def limit_memory(source: Source, *, low_memory: bool) -> None:
     """Bound what an engine of our own may use. One that belongs to the caller stays as it is."""
     if _owned(source):
@@ -55,31 +62,48 @@ def _owned(source: Source) -> bool:
     return source.positioned is not None
 
 
+@dataclass(frozen=True)
+class ViewFile:
+    """A view, or a part of one, the file that it goes to, and how many rows it must have."""
+
+    view: Any
+    out: Path
+    rows: int
+
+
 def write_view(source: Source, view: Any, out: Path, rows: int, *, low_memory: bool = False) -> None:
     """Write the view to a new Parquet file. The engine, if it is our own, cannot be used afterwards."""
-    done = quietly(lambda: _write(source, view, out, rows, low_memory))
+    write_views(source, [ViewFile(view, out, rows)], low_memory=low_memory)
+
+
+def write_views(source: Source, files: Sequence[ViewFile], *, low_memory: bool = False) -> None:
+    """The same for parts of a view, in one directory: all are complete before the first gets its name."""
+    done = quietly(lambda: _write(source, files, low_memory))
     if done is None:
         raise UsageError(NOT_WRITTEN)
     if not done:
         raise DataError(CHANGED)
 
 
-def _write(source: Source, view: Any, out: Path, rows: int, low_memory: bool) -> bool:
-    with tidied(), tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=out.parent) as place:
-        half = Path(place) / "view.parquet"
-        os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+def _write(source: Source, files: Sequence[ViewFile], low_memory: bool) -> bool:
+    with tidied(), tempfile.TemporaryDirectory(prefix=".attrpriv-", dir=files[0].out.parent) as place:
+        halves = [Path(place) / f"view{k}.parquet" for k in range(len(files))]
         try:
             if _owned(source):  # DuckDB cannot leave a directory for temporary files once it has used it
                 source.engine.con.execute("SET temp_directory = " + _quoted(place))
-            _copy(source, view, half, _group_rows(len(view.columns), low_memory))
+            for half, file in zip(halves, files, strict=True):
+                os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                _copy(source, file.view, half, _group_rows(len(file.view.columns), low_memory))
         finally:
             if _owned(source):
                 source.engine.disconnect()
-        if _written_rows(half) != rows:
+        if [_written_rows(half) for half in halves] != [file.rows for file in files]:
             return False
-        with half.open("rb") as file:
-            os.fsync(file.fileno())
-        half.replace(out)
+        for half in halves:
+            with half.open("rb") as written:
+                os.fsync(written.fileno())
+        for half, file in zip(halves, files, strict=True):
+            half.replace(file.out)
     return True
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrpriv.engines.conditions import holds
 from attrpriv.engines.grid import very_float
-from attrpriv.engines.view import cell_number, nan_is_missing
+from attrpriv.engines.view.draw import cell_number, nan_is_missing
 from attrpriv.queries.arithmetic import Arithmetic
 from attrpriv.queries.conditions import Condition, columns_of, parse_condition
 from attrpriv.queries.query import Query

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,8 +26,8 @@ from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.grid import very_float
 from attrpriv.engines.scan import NOT_FINITE, check_columns
 from attrpriv.engines.tables import Source, careful, quietly, shown_name
-from attrpriv.engines.view import CHANGED, ENGINE_FAILED, Cells, Drawn, kept_rows
-from attrpriv.engines.view_values import NO_GROUP, Bounds, Group, Transform, is_nowhere, row_table, transformed
+from attrpriv.engines.view.draw import CHANGED, ENGINE_FAILED, Cells, Drawn, kept_rows
+from attrpriv.engines.view.values import NO_GROUP, Bounds, Group, Transform, is_nowhere, row_table, transformed
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
@@ -134,8 +135,10 @@ def _moments(view: Viewed, query: Query, transform: Transform | None, size: int)
         raise DataError(NO_GROUP)
     if any(row["absent"] for row in rows):
         raise DataError(NOT_FINITE.format(columns=", ".join(map(shown_name, query.columns))))
-    counted = [sum(row["rows"] for row in rows if row["cell"] == k) for k in range(len(view.cells.keep))]
-    if counted != list(view.cells.keep):
+    counted: Counter[int] = Counter()
+    for row in rows:
+        counted[row["cell"]] += row["rows"]
+    if [counted[k] for k in range(len(view.cells.keep))] != list(view.cells.keep):
         raise DataError(CHANGED)
     return _gathered(rows, units, view)
 
@@ -202,7 +205,7 @@ def _gathered(rows: list[dict[str, Any]], units: Sequence[Fraction], view: Viewe
     found = {(row["cell"], row[_GROUP]): _cell_moments(row, units) for row in rows}
     nothing = (Fraction(0),) * len(units)
     empty = CellMoments(0, nothing, (nothing,) * len(units))
-    cells = range(len(view.cells.keep))
+    cells = range(view.cells.planned)
     return ViewMoments({name: tuple(found.get((k, place), empty) for k in cells) for place, name in enumerate(view.names)})
 
 
