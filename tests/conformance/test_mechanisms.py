@@ -16,6 +16,7 @@ from scipy.stats import norm
 
 from attrpriv.accounting.hash_chain import contents, entry_of, next_entry, row_of
 from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.channel import Channel
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
@@ -28,7 +29,9 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.table import MECHANISMS
 from attrpriv.numerics.networks.network import Network, Node
+from attrpriv.problem.intervals import PublicIntervals
 from attrpriv.problem.problem import Problem
+from attrpriv.problem.reference import PublicCell, PublicCells, Reference
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.session.record import details_of, recorded_plan
@@ -181,6 +184,22 @@ def network_problem(**changes: Any) -> Problem:
     return Problem(**(stated | changes))
 
 
+REFERENCE = Reference(file="census.parquet", least_density=0.8)
+SORTED = {"file": "census.parquet", "least_density": 0.8, "failure": 1e-10}
+PUBLIC = PublicCells(
+    columns=("sex",),
+    kinds={"sex": "text"},
+    records=2000,
+    cells=(PublicCell(values=("F",), count=900), PublicCell(values=("M",), count=1090), PublicCell(values=(None,), count=10)),
+)
+INTERVALS = PublicCells(
+    columns=("income",),
+    kinds={"income": "float"},
+    records=2000,
+    cells=tuple(PublicCell(values=(low,), count=1000) for low in (0.0, 5.0)),
+    intervals=PublicIntervals(column="income", edges=(0.0, 5.0, 10.0), variance=8.0, repeated=0.0),
+)
+
 PROBLEMS: dict[str, Problem] = {
     "the school": problem(),
     "a sum": problem(queries=(Query("sum", "weight"),)),
@@ -200,6 +219,16 @@ PROBLEMS: dict[str, Problem] = {
     "single persons too": problem(individuals=1.0),
     "a share": problem(secrets=SHARE, theta=()),
     "a share, filtered": problem(secrets=SHARE, queries=(Query("count", where="height > 66"),), theta=()),
+    "everything about a column": problem(
+        secrets=(Secret("columns(sex)"),), theta=(), reference=REFERENCE, public_cells=PUBLIC, types={"sex": "text"}
+    ),
+    "everything about a number": problem(
+        secrets=(Secret("columns(income)"),),
+        theta=(Channel(information={"iota": 1e-9}),),
+        reference=Reference.checked({**SORTED, "sorted": {"income": {"breaks": [0, 5, 10]}}}),
+        public_cells=INTERVALS,
+        types={"income": "float"},
+    ),
     "known rows": problem(known_rows=0.2),
     "a count": counts_problem(),
     "a count, exact probabilities": counts_problem(given={"stay > 7": {"yes": 0.4, "no": 0.2}}),

@@ -24,7 +24,7 @@ ROWS = 600_000
 VIEW = "import sys; sys.argv[0] = 'attrpriv'; from attrpriv.cli import main; main()"
 FINISHED = f"""
 import time
-from attrpriv.engines import view_file
+from attrpriv.engines.view import file as view_file
 view_file._written_rows = lambda half: time.sleep(60)
 {VIEW}
 """
@@ -43,7 +43,7 @@ def test_a_view_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_it_is_so_while_it_is_written(tmp_path: Path) -> None:
     place(tmp_path)
     child = start(FINISHED, tmp_path)
-    (half,) = met(child, tmp_path, "view.parquet")
+    (half,) = met(child, tmp_path, "view0.parquet")
     assert half.stat().st_mode & 0o777 == 0o600
     assert half.parent.stat().st_mode & 0o777 == 0o700
     end(child, signal.SIGTERM)
@@ -54,7 +54,7 @@ def test_a_process_that_is_told_to_end_leaves_no_rows(tmp_path: Path, number: si
     """The rows are written, and have not got their name yet."""
     place(tmp_path)
     child = start(FINISHED, tmp_path)
-    met(child, tmp_path, "view.parquet")
+    met(child, tmp_path, "view0.parquet")
     end(child, number)
     assert kept(tmp_path) == ["people.ledger", "people.parquet", "people.yaml"]
 

@@ -335,7 +335,10 @@ def test_nothing_else_is_registered(what: Any) -> None:
         ({"slope": 1}, "assume[0].slope: must be a list. Got 1."),
         ({"slop": 1}, "assume[0].slop: unknown key. Did you mean slope?"),
         ({"residual": 0}, "assume[0].residual: must be greater than 0. Got 0."),
-        ({"kind": "laplace_row"}, "assume: kind must be one of chain, counts, gaussian, groups, hierarchy, laplace_rows, "),
+        (
+            {"kind": "laplace_row"},
+            "assume: kind must be one of chain, channel, counts, gaussian, groups, hierarchy, laplace_rows",
+        ),
     ],
 )
 def test_a_mistake_in_the_policy_is_told_as_for_ours(stated: dict[str, Any], message: str, own: Any) -> None:

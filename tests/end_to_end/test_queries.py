@@ -18,11 +18,11 @@ from typer.testing import CliRunner
 
 import attrpriv as ap
 from attrpriv.cli.app import app
-from attrpriv.engines.view_values import NO_GROUP
+from attrpriv.engines.view.values import NO_GROUP
 from attrpriv.errors import AttrprivError, DataError, PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.session.table_reads import OTHER_SIZE
-from attrpriv.session.view_rows import NO_ANSWER
+from attrpriv.session.view_estimates import NO_ANSWER
 
 N = 2_000
 GAUSSIAN: Mapping[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -9,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,13 +28,14 @@ from typer.testing import CliRunner
 import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli.app import app
-from attrpriv.engines.view import CHANGED, NO_CELL, NOT_UNIQUE, OUT_OF_RANGE, require_same_table
-from attrpriv.engines.view_file import NOT_WRITTEN
+from attrpriv.engines.view.draw import CHANGED, NO_CELL, NOT_UNIQUE, OUT_OF_RANGE, require_same_table
+from attrpriv.engines.view.file import NOT_WRITTEN
 from attrpriv.errors import AttrprivError, CertificateError, DataError, RefusedError, UsageError
 from attrpriv.methods.base.view_plan import REAL_RECORDS
 from attrpriv.policy.strict_yaml import dump_strict
 from attrpriv.session import view_rows
-from attrpriv.session.view_rows import NO_HITS, ViewRows
+from attrpriv.session.view_estimates import NO_HITS
+from attrpriv.session.view_rows import ViewRows
 
 N = 500
 POLICY: Mapping[str, Any] = {
@@ -434,7 +437,7 @@ def test_the_table_is_compared_once_for_a_session(tmp_path: Path, monkeypatch: p
         compared.append(1)
         require_same_table(*arguments)
 
-    monkeypatch.setattr("attrpriv.session.view_rows.require_same_table", counted)
+    monkeypatch.setattr("attrpriv.engines.view.fetched.require_same_table", counted)
     with ap.Session(policy=path) as session:
         for text in ("avg(x)", "avg(age)", "count(*)"):
             session.release(text)
@@ -697,3 +700,89 @@ def test_nan_is_missing_in_cells_and_in_filters(count: int, tmp_path: Path) -> N
             return
         found = session.release("count(*) filter (where x > 3), count(*) filter (where x > 1e300)", mechanism="subsample")
     assert found.values == (400, 0)  # the middle of the range; no NaN
+
+
+# Whole columns, from a public reference.
+
+
+def reference_policy(folder: Path, n: int = 4_000, values: int = 40, **changes: Any) -> Path:
+    """A table and public records of one law, of which `code` has many values; and a policy that hides it."""
+    generator = np.random.default_rng(7)
+    for name, rows in (("people", n), ("public", 5 * n)):
+        code = generator.integers(0, values, rows)
+        table = pa.table({"id": np.arange(rows), "code": code, "x": code + generator.normal(0, 5, rows)})
+        pq.write_table(table, folder / f"{name}.parquet")
+    policy = {
+        **POLICY,
+        "delta": 1e-6,
+        "protect": [{"secret": "columns(code)"}],
+        "reference": {"file": "public.parquet", "least_density": 0.8},
+        "identifiers": ["id"],
+        **changes,
+    }
+    (folder / "policy.yaml").write_text(dump_strict(policy))
+    return folder / "policy.yaml"
+
+
+def test_planning_a_reference_view_reads_no_row_of_the_table(tmp_path: Path) -> None:
+    """Every byte but the footer of the table is destroyed: the plan is the same."""
+    path = reference_policy(tmp_path)
+    with ap.Session(policy=path) as session:
+        expected = session.view_plan().to_json()
+        plan = session.plan(["avg(x)", "median(x)"]).to_json()
+    data = tmp_path / "people.parquet"
+    raw = bytearray(data.read_bytes())
+    footer = int.from_bytes(raw[-8:-4], "little") + 8
+    raw[4:-footer] = b"\xff" * (len(raw) - 4 - footer)
+    data.write_bytes(bytes(raw))
+    with ap.Session(policy=path) as session:
+        assert session.view_plan().to_json() == expected
+        assert session.plan(["avg(x)", "median(x)"]).to_json() == plan
+        with pytest.raises(DataError):
+            session.view()
+
+
+@pytest.mark.parametrize("values", [2, 400])
+def test_answers_at_the_public_composition_with_many_cells(values: int, tmp_path: Path) -> None:
+    """Means and quantiles are those of the view's rows, weighted by the public shares."""
+    n = 4_000 if values == 2 else 80_000
+    path = reference_policy(tmp_path, n=n, values=values, row_id="id", identifiers=[])
+    with ap.Session(policy=path) as session:
+        answers = session.release(["avg(x)", "median(x)", "var_pop(x)", "approx_quantile(x, 0.9)"]).answers
+        frame = session.view().to_pandas()
+        cells = {int(str(cell.values[0])): cell for cell in session.view_plan().cells if cell.values}
+    assert len(cells) == values
+    total = sum(cell.share or 0 for cell in cells.values())
+    weight = frame["code"].map(lambda code: (cells[code].share or 0) / total / cells[code].keep).to_numpy()
+    x = frame["x"].to_numpy()
+    mean = float(np.sum(weight * x))
+    order = np.argsort(x)
+    reached = np.cumsum(weight[order])
+    found = [answer.values[0].value for answer in answers]
+    assert found[0] == pytest.approx(mean, rel=1e-9)
+    assert found[2] == pytest.approx(float(np.sum(weight * (x - mean) ** 2)), rel=1e-9)
+    for one, level in ((found[1], 0.5), (found[3], 0.9)):
+        assert one == pytest.approx(x[order][np.searchsorted(reached, level)], abs=1e-2)
+
+
+@pytest.mark.parametrize("kind", ["lazy", "table"])
+def test_a_lazy_frame_gives_the_same_answers_as_its_rows(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The view is fetched once, answers and files come from it, and nothing is left behind."""
+    path = reference_policy(tmp_path, row_id="id", identifiers=[], rows=4_000)
+    table = pq.read_table(tmp_path / "people.parquet")
+    frame: Any = pl.from_arrow(table)
+    data: Any = frame.lazy() if kind == "lazy" else table
+    policy = ap.Policy.load(path)
+    (tmp_path / "fetched").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "fetched"))
+    with ap.Session(data, policy, ledger=tmp_path / "lazy.ledger") as session:
+        first = [answer.values[0].value for answer in session.release(["avg(x)", "median(x)"]).answers]
+        assert session.view().count().execute() == session.view_plan().rows
+    with ap.Session(data, policy, ledger=tmp_path / "lazy.ledger") as session:
+        plan = session.view(tmp_path / "view.parquet")
+        again = [answer.values[0].value for answer in session.release(["avg(x)", "median(x)"]).answers]
+    assert again == first
+    assert pq.read_table(tmp_path / "view.parquet").num_rows == plan.rows
+    del session
+    gc.collect()
+    assert list((tmp_path / "fetched").iterdir()) == []

@@ -22,11 +22,12 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from attrpriv.engines import view as module
-from attrpriv.engines import view_file
-from attrpriv.engines import view_in_order as in_order
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.engines.view import (
+from attrpriv.engines.view import draw as module
+from attrpriv.engines.view import file as view_file
+from attrpriv.engines.view import in_order
+from attrpriv.engines.view.cells import bind
+from attrpriv.engines.view.draw import (
     CHANGED,
     ENGINE_FAILED,
     NO_CELL,
@@ -39,9 +40,8 @@ from attrpriv.engines.view import (
     require_same_table,
     view_table,
 )
-from attrpriv.engines.view_cells import bind
-from attrpriv.engines.view_file import NOT_WRITTEN, check_out, limit_memory, write_view
-from attrpriv.engines.view_in_order import Ranks
+from attrpriv.engines.view.file import NOT_WRITTEN, check_out, limit_memory, write_view
+from attrpriv.engines.view.in_order import Ranks
 from attrpriv.errors import AttrprivError, DataError, UsageError
 from attrpriv.queries.conditions import Written, parse_condition
 
@@ -195,7 +195,7 @@ def test_the_digests_that_are_fetched_are_few_and_never_too_few(monkeypatch: pyt
     assert fetched[0] < 3_000
     fetched.clear()
     for wrong in (("0", "1"), ("f0", "g"), ("g", "g")):
-        monkeypatch.setattr(module, "_window", lambda keep, count, wrong=wrong: wrong)
+        monkeypatch.setattr(module, "digest_window", lambda keep, count, wrong=wrong: wrong)
         assert draw(source, rule, N, "id", KEY) == expected
     assert max(fetched) == N
 
@@ -451,7 +451,7 @@ def test_the_cell_of_a_row_depends_on_that_row_alone(condition: str, tmp_path: P
         for given in (duckdb_parquet(table, tmp_path), as_parquet(table, tmp_path), duckdb_table(table), table):
             source = open_table(given)
             rule = Cells((parse_condition(condition), None), (1, 1), (0, 0), (N, N))
-            table_of = module._digested(source, rule, "id", bind(source, "key", KEY))
+            table_of = module.digested(source, rule, "id", bind(source, "key", KEY))
             for expression in (table_of, table_of.filter(table_of.id >= 0)):
                 rows_of = source.engine.to_pyarrow(expression.select("id", "attrpriv cell")).to_pylist()
                 found.append({row["id"]: row["attrpriv cell"] for row in rows_of if row["id"] < N - 1})
@@ -652,7 +652,7 @@ def test_an_engine_that_fails_is_not_quoted(tmp_path: Path) -> None:
         ),
         ("arrow", Cells((parse_condition("sex = 1"), None), (1, 1), (1, 1), (9, 9)), None, "must compare a text column"),
         ("arrow", cells(), "key", "row_id: must be one of the table's columns. Got key."),
-        ("polars, lazy", cells(), None, "a view needs a table that DuckDB reads"),
+        ("polars, lazy", cells(), None, "row_id: must name a column unique to each row"),
         ("ibis", cells(), None, "row_id: must name a column unique to each row, because this table has no row positions."),
         ("reserved", cells(), None, "no column's name may begin with 'attrpriv '. Got 'Attrpriv digest'."),
     ],
@@ -758,7 +758,7 @@ def test_no_sql_text_holds_a_secret(kind: str, tmp_path: Path) -> None:
 
 def test_the_window_is_as_telling_as_the_threshold() -> None:
     """Why it must not be in a text: its middle is keep/count."""
-    low, high = (int(end, 16) / 16**64 for end in module._window(1250, 1523))
+    low, high = (int(end, 16) / 16**64 for end in module.digest_window(1250, 1523))
     assert (low + high) / 2 == pytest.approx(1250 / 1523, abs=0.01)
 
 

@@ -18,10 +18,10 @@ import pytest
 
 from attrpriv.engines.scan import NOT_FINITE
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.engines.view import CHANGED, Cells, Drawn, draw, kept_rows, view_table
-from attrpriv.engines.view_answers import CellSums, Viewed, ViewSums, check_queries, view_moments, view_sums
-from attrpriv.engines.view_quantiles import view_quantiles, weighted_hits
-from attrpriv.engines.view_values import NO_GROUP, AtMost, Group, Quadratic
+from attrpriv.engines.view.answers import CellSums, Viewed, ViewSums, check_queries, view_moments, view_sums
+from attrpriv.engines.view.draw import CHANGED, Cells, Drawn, draw, kept_rows, view_table
+from attrpriv.engines.view.quantiles import view_quantiles, weighted_hits, whole_weights
+from attrpriv.engines.view.values import NO_GROUP, AtMost, Group, Quadratic
 from attrpriv.errors import DataError
 from attrpriv.queries.conditions import Compare, Condition, Written, parse_condition
 from attrpriv.queries.query import Query, quoted
@@ -377,7 +377,9 @@ def test_quantiles_are_those_of_the_definition(column: str, level: float) -> Non
     (query,) = parse_queries(f"SELECT sex, approx_quantile({column}, {level}) FROM data WHERE age > 25 GROUP BY sex")
     view = viewed(usual(), query)
     hits = [[cell.hits for cell in cells] for cells in view_sums(view, query).groups.values()]
-    found = view_quantiles(view, query, WEIGHTS, [[level * weighted_hits(WEIGHTS, counts)] for counts in hits])
+    weights = whole_weights(WEIGHTS, (150, 380))
+    wanted = [[math.ceil(Fraction(level) * weighted_hits(weights, counts))] for counts in hits]
+    found = view_quantiles(view, query, weights, wanted)
     for name, one in zip(("M", "F"), found, strict=True):
         assert one == [slow_quantile(frame, column, (frame["age"] > 25) & (frame["sex"] == name), level)]
 
@@ -386,7 +388,7 @@ def test_an_empty_group_has_no_quantile_and_sums_of_zero() -> None:
     (query,) = parse_queries("SELECT sex, median(x) FROM data WHERE sex = 'M' GROUP BY sex")
     view = viewed(usual(), query)
     assert [cell.hits for cell in view_sums(view, query).groups["F"]] == [0, 0]
-    assert view_quantiles(view, query, WEIGHTS, [[0.1], [0.0]])[1] is None
+    assert view_quantiles(view, query, whole_weights(WEIGHTS, (150, 380)), [[1], [0]])[1] is None
 
 
 def test_a_row_of_no_declared_group_is_an_announced_failure() -> None:

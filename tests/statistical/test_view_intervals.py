@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, chi2
 
 from attrpriv.engines.tables import open_table
-from attrpriv.engines.view import Cells, draw
-from attrpriv.engines.view_answers import CellSums, Viewed, view_sums
+from attrpriv.engines.view.answers import CellSums, Viewed, view_sums
+from attrpriv.engines.view.draw import Cells, draw
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
@@ -26,7 +26,7 @@ from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.view_rows import estimate as _estimate
+from attrpriv.session.view_estimates import estimate as _estimate
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +124,8 @@ def test_real_draws_with_many_keys_scatter_as_stated() -> None:
     plan = view_plan()
     shares = public_shares(plan, {})
     conditions = (parse_condition("g = 'F'"), None)
-    rule = Cells(conditions, *(tuple(getattr(cell, end) for cell in plan.cells) for end in ("keep", "low", "high")))
+    kept, least, most = (tuple(getattr(cell, end) for cell in plan.cells) for end in ("keep", "low", "high"))
+    rule = Cells(conditions, kept, least, most)
     generator = np.random.default_rng(11)
     (query,) = parse_queries("avg(x)")
     errors = []

@@ -13,8 +13,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from attrpriv.engines.view_answers import CellMoments, CellSums, ViewMoments, ViewSums
-from attrpriv.engines.view_values import AtMost, Quadratic
+from attrpriv.engines.view.answers import CellMoments, CellSums, ViewMoments, ViewSums
+from attrpriv.engines.view.values import AtMost, Quadratic
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
@@ -23,7 +23,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session import view_rows as view_estimates
+from attrpriv.session import view_estimates as view_estimates
 
 N, DRAWS, LEVEL, FALSE_ALARM = 1000, 1000, 0.95, 1e-6
 # Both cells at the high ends that the error counts on.

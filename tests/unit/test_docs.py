@@ -25,6 +25,7 @@ import typer
 from typer.testing import CliRunner
 
 from attrpriv.assumptions.chain import Chain
+from attrpriv.assumptions.channel import Channel
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.groups import Groups
@@ -32,11 +33,15 @@ from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.assumptions.parameter_network import ParameterNetwork
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
-from attrpriv.engines import scan, tables, tally, view, view_values
+from attrpriv.engines import public_cells, scan, tables, tally
+from attrpriv.engines.view import draw as view
+from attrpriv.engines.view import sorted_rows as view_sorted
+from attrpriv.engines.view import values as view_values
 from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.policy import Policy
+from attrpriv.problem.reference import Reference
 from attrpriv.problem.secret import Secret
-from attrpriv.session import view_rows as view_estimates
+from attrpriv.session import view_estimates
 from attrpriv.session.table_reads import OTHER_SIZE
 from tests.end_to_end.material import own_methods
 
@@ -221,7 +226,8 @@ def test_a_complete_policy_loads(text: str, tmp_path: Path) -> None:
 
 
 def test_the_policy_in_the_readme_is_the_example() -> None:
-    shown = next(block.text for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if block.language == "yaml")
+    told = [block.text for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")) if block.language == "yaml"]
+    shown = next(text for text in told if "students.parquet" in text)
     bare = [
         re.sub(r"\s*#.*", "", text).strip() for text in (shown, (ROOT / SCHOOL / "students.yaml").read_text(encoding="utf-8"))
     ]
@@ -287,11 +293,13 @@ def test_the_commands_documented_are_the_commands() -> None:
     [
         ("Keys", Policy),
         ("`protect`: a secret", Secret),
+        ("`reference`: public records or laws", Reference),
         ("`assume`: Gaussian rows", Gaussian),
         ("`tolerance`: how far the truth may be from these numbers", Tolerance),
         ("`assume`: counts", Counts),
         ("`assume`: groups", Groups),
         ("`assume`: a chain", Chain),
+        ("`assume`: a channel", Channel),
         ("`assume`: hierarchy", Hierarchy),
         ("`assume`: a parameter network", ParameterNetwork),
     ],
@@ -314,6 +322,9 @@ def test_the_keys_documented_are_the_keys(heading: str, model: type[Policy]) -> 
         OTHER_SIZE,
         view.OUT_OF_RANGE,
         view.NO_CELL,
+        view.TOO_FEW,
+        view_sorted.TOO_FAR,
+        public_cells.SAME_TABLE,
         view_values.NO_GROUP,
         view_estimates.NO_HITS,
         view_estimates.NO_ANSWER,

@@ -269,7 +269,11 @@ REFUSED: dict[str, tuple[Any, str, tuple[str, ...]]] = {
         "assume[0]",
         ("covariance: weight~weight must be a positive variance",),
     ),
-    "unknown kind": (policy(assume=assume(kind="magic")), "assume", ("one of chain, counts, gaussian, groups", "Got 'magic'.")),
+    "unknown kind": (
+        policy(assume=assume(kind="magic")),
+        "assume",
+        ("one of chain, channel, counts, gaussian, groups", "Got 'magic'."),
+    ),
     "second gaussian": (policy(assume=[assume(), assume("tolerance")]), "assume[1].tolerance", ("is required",)),
     "assumption as text": (policy(assume="gaussian"), "assume", ("Got 'gaussian'.",)),
     "no secret": (policy("protect"), "protect", ("is required",)),
@@ -393,7 +397,9 @@ def test_the_digest_ignores_places_and_queries(key: str) -> None:
 def test_the_digest_leaves_out_nothing_else() -> None:
     made = Policy(**policy())
     covered = {key: value for key, value in made.to_json().items() if key not in PLACES}
-    assert set(covered) == set(Policy.model_fields) - set(PLACES)
+    assert set(covered) == set(Policy.model_fields) - set(PLACES) - {"reference"}  # which is there where it is stated
+    whole = Policy(epsilon=1, protect=[{"secret": "columns(age)"}], reference={"file": "a.parquet", "least_density": 1})
+    assert whole.digest != whole.model_copy(update={"reference": None}).digest
     assert made.digest == hashlib.sha256(json.dumps(covered, sort_keys=True).encode()).hexdigest()
 
 

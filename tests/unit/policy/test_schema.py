@@ -89,18 +89,29 @@ def test_every_reference_resolves_and_every_type_exists() -> None:
 def test_every_key_is_explained_and_no_other_is_allowed() -> None:
     described = [SCHEMA, *SCHEMA["$defs"].values()]
     for part in described:
-        assert part["additionalProperties"] is False
+        beside = part["properties"]["shares"]["additionalProperties"] if part.get("title") == "Reference" else False
+        assert part["additionalProperties"] == beside  # columns stand beside the keys of a reference
         assert part["description"]
         assert ">>>" not in part["description"]  # an example for programmers is no help in an editor
     silent = [key for key, part in SCHEMA["properties"].items() if not part.get("description")]
     assert silent == []
 
 
+COLUMNS: dict[str, Any] = {"protect": [{"secret": "columns(age)"}]}
+DENSITY = {"least_density": 0.8}
 GOOD: dict[str, Any] = {
     "the school": load_strict(students_policy()),
     "the tests' policy": policy(),
     "zero tolerance": policy(assume=assume(tolerance=0)),
     "two gaussians": policy(assume=[assume(), assume(tolerance=0)]),
+    "public records": policy("assume", **COLUMNS, reference={"file": "census.parquet", "least_density": 0.8}),
+    "stated shares": policy("assume", **COLUMNS, reference={"age": {"values": [17, 18], "shares": [0.5, 0.5]}, **DENSITY}),
+    "shares of several columns": policy(
+        "assume",
+        protect=[{"secret": "columns(age, sex)"}],
+        reference={"age, sex": {"values": [[17, "F"], [None, "M"]], "shares": [0.5, 0.5]}, **DENSITY},
+    ),
+    "a law": policy("assume", **COLUMNS, reference={"shares": {"age": {"law": "poisson", "mean": 3}}, **DENSITY}),
     "no assumption": policy("assume", "delta", "resolution", "release", bounds={"weight": [60, 400]}),
 }
 BAD: dict[str, Any] = {
@@ -119,6 +130,9 @@ BAD: dict[str, Any] = {
     "no tolerance": policy(assume=assume("tolerance")),
     "three ends": policy(bounds={"weight": [1, 2, 3]}),
     "version 2": policy(attrpriv=2),
+    "no least density": policy("assume", **COLUMNS, reference={"file": "census.parquet"}),
+    "an unknown law": policy("assume", **COLUMNS, reference={"age": {"law": "poison", "mean": 3}, **DENSITY}),
+    "an unknown key of a reference": policy("assume", **COLUMNS, reference={"fil": "census.parquet", **DENSITY}),
     "calibration": policy(calibration="best"),
 }
 

@@ -20,17 +20,22 @@ N = 40
 Change = Callable[[dict[str, Any]], object]
 
 
-@pytest.fixture
-def entries(tmp_path: Path) -> tuple[Entry, ...]:
+RARE = {"failure": 1e-2, "rarest_event": 0.1}
+HIDDEN: dict[str, dict[str, Any]] = {
+    "a share": {"protect": [{"secret": "share(sex = 'F')", "between": [0.25, 0.5]}]},
+    "a column": {
+        "protect": [{"secret": "columns(sex)"}],
+        "reference": {"sex": {"values": ["F", "M"], "shares": [0.375, 0.625]}, "least_density": 0.9, **RARE},
+        "delta": 0.1,
+    },
+}
+
+
+@pytest.fixture(params=HIDDEN)
+def entries(tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Entry, ...]:
     """A view and an answer from it."""
     policy = ap.Policy.from_json(
-        {
-            "attrpriv": 1,
-            "data": "people.parquet",
-            "ledger": "people.ledger",
-            "epsilon": 1.0,
-            "protect": [{"secret": "share(sex = 'F')", "between": [0.25, 0.5]}],
-        }
+        {"attrpriv": 1, "data": "people.parquet", "ledger": "people.ledger", "epsilon": 1.0, **HIDDEN[request.param]}
     )
     table = pa.table({"sex": ["F"] * 15 + ["M"] * 25, "x": list(range(N))})
     with ap.Session(table, policy, ledger=tmp_path / "people.ledger") as session:
@@ -109,6 +114,7 @@ FORGED: dict[str, Change] = {
     "a proof of another kind": lambda told: told["details"]["certificate"].update(evidence={"kind": "constant"}),
     "no proof": lambda told: told["details"].pop("certificate"),
     "an account": lambda told: told.update(account={}),
+    "everything about another column": lambda told: told["plan"]["secret"].update(secret="columns(x)", between=None),
 }
 
 

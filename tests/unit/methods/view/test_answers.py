@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from attrpriv.engines.view_answers import CellSums
+from attrpriv.engines.view.answers import CellSums
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
@@ -24,7 +24,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.view_rows import estimate as _estimate
+from attrpriv.session.view_estimates import estimate as _estimate
 
 SHARE = Secret("share(g = 'F')", between=(0.25, 0.4))
 

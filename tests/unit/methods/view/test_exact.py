@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from attrpriv.engines.tables import open_table
-from attrpriv.engines.view import Cells, draw, view_table
+from attrpriv.engines.view.draw import Cells, draw, view_table
 from attrpriv.queries.conditions import Written
 
 Row = tuple[str, int]

@@ -84,9 +84,9 @@ def test_a_plan_survives_json() -> None:
     ("changes", "error", "message"),
     [
         ({"known_rows": 0.001}, RefusedError, "known_rows: must be 0 for a view"),
-        ({"individuals": 1.0}, RefusedError, "individuals: single rows of a view are not protected"),
+        ({"individuals": 1.0}, RefusedError, "a view that hides columns(...) by a reference, not in one of ranges"),
         ({"secrets": (Secret("mean(x)", within=1.0),)}, RefusedError, "hides how rows fall into categories, not mean(x)"),
-        ({"secrets": (SHARE, Secret("mean(x)", within=1.0))}, RefusedError, "not mean(x); protect a distribution over bins"),
+        ({"secrets": (SHARE, Secret("mean(x)", within=1.0))}, RefusedError, "not mean(x). To hide everything"),
         (
             {"secrets": (SHARE, Secret("count(s = 1)", between=(10.0, 20.0)))},
             RefusedError,
