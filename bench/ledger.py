@@ -33,8 +33,7 @@ from typing import Any
 
 from attrpriv import Plan, Policy, Session
 from attrpriv.accounting import hash_chain as chain
-from attrpriv.accounting.hash_chain import Entry
-from attrpriv.accounting.history import Rows
+from attrpriv.accounting.hash_chain import Entry, Rows
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.queries.sql import parse_queries

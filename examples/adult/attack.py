@@ -93,18 +93,11 @@ class Adversary:
         return np.asarray((parameters - self.middle) @ self.direction > 0)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One kind of model, trained on one kind of table: how often the adversary is right, how often the model is."""
+class Guesses:
+    """How often an adversary was right, and what that says."""
 
-    model: str
-    trained_on: str
     right: int
     targets: int
-    accuracy: float
-    """of the model on the test rows, averaged over the targets"""
-    accuracy_sd: float
-    """from target to target"""
 
     @property
     def attack(self) -> float:
@@ -118,6 +111,20 @@ class Outcome:
     def is_a_coin(self, alarms: float) -> bool:
         """Whether the adversary does as well as a coin, by a test that a coin fails with at most this probability."""
         return abs(self.right - self.targets / 2) <= coin_bound(self.targets, alarms)
+
+
+@dataclass(frozen=True)
+class Outcome(Guesses):
+    """One kind of model, trained on one kind of table: how often the adversary is right, how often the model is."""
+
+    model: str
+    trained_on: str
+    right: int
+    targets: int
+    accuracy: float
+    """of the model on the test rows, averaged over the targets"""
+    accuracy_sd: float
+    """from target to target"""
 
 
 def coin_bound(tosses: int, alarms: float) -> float:

@@ -50,8 +50,8 @@ is at most the expectation over V of those given V: at most P(sum(V) < 2 t n lam
 is a gamma tail, at most (t e^(1-t))^n by Chernoff's bound. A larger lambda only adds variance. Rounding rows moves the average
 by at most spacing/2, and the grid by at most a step: at each output, while the noise is within T sigma, its mass is within a
 factor e^l of the ideal one. Outside of that the ideal law has mass e^(-T^2/2)/10 at most, the real one e^(T r) <= 5 times as
-much: less than eta (`numerics.calibration.grids` has this step, for spacing 0). Laws within e^l of (e', delta')-close ones, up
-to eta, are (e' + 2 l, e^l delta' + eta (1 + e^(e' + l)))-close.  ∎
+much: less than eta (`numerics.calibration.gaussian` has this step, for spacing 0). Laws within e^l of (e', delta')-close ones,
+up to eta, are (e' + 2 l, e^l delta' + eta (1 + e^(e' + l)))-close.  ∎
 """
 
 from __future__ import annotations
