@@ -58,6 +58,7 @@ FOLLOWED = {
     "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
     "examples/own_method/README.md": Path("examples/own_method"),
+    "examples/paper/README.md": Path("examples/paper"),
     "examples/students/README.md": SCHOOL,
 }
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
