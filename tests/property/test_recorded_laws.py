@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.calibration.recorded import recorded_delta
 from attrpriv.numerics.divergences import recorded_pairs
 from attrpriv.numerics.divergences.recorded_pairs import epsilon_at, hockey_stick, hockey_stick_lower
 from attrpriv.numerics.laws import recorded_frequencies
@@ -266,6 +267,13 @@ def test_what_the_laws_miss_is_charged() -> None:
     gained = hockey_stick(wide, 1.0).delta - hockey_stick(laws, 1.0).delta
     assert gained == pytest.approx((1 + math.e) * 1e-4, rel=1e-6)
     assert hockey_stick(NoisyLaws(laws.secrets, laws.bins, laws.step, laws.probabilities, laws.eta + 1.0), 0.0).delta == 1.0
+
+
+def test_a_pair_that_no_law_has_is_refused() -> None:
+    even, odd = RecordedRows.of([0, 2], [0, 1]), RecordedRows.of([1, 3], [0, 1])
+    with pytest.raises(UsageError, match="under each law listed"):
+        recorded_delta([even, odd], 3, [2, 3], 5.0, 1.0)
+    assert recorded_delta([even, RecordedRows.of([0, 1], [0, 1])], 3, [2, 3], 50.0, 1.0) < 1e-6
 
 
 def test_no_number_is_no_pass() -> None:

@@ -30,7 +30,8 @@ def public(shared: Path) -> pd.DataFrame:
         pytest.skip("needs the UCI Adult data in ../shared/data")
     both = load.load(shared / "data")
     rows = pd.concat([both.train.to_pandas(), both.test.to_pandas()], ignore_index=True)
-    return rows.iloc[np.random.default_rng(7).permutation(len(rows))[: len(rows) // 2]]
+    chosen: pd.DataFrame = rows.iloc[np.random.default_rng(7).permutation(len(rows))[: len(rows) // 2]]
+    return chosen
 
 
 def column(public: pd.DataFrame, name: str) -> Whole:

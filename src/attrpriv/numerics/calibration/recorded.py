@@ -3,7 +3,7 @@
     least sigma with H_eps(Y given a || Y given b) <= delta,   Y = F + N(0, sigma^2) rounded to `recorded_step(sigma)`,
 
 for all pairs of secrets within reach, both ways, under each of the recorded laws. A pair is void under a law that gives one of
-its two secrets probability 0; secrets that are void under every law are refused.
+its two secrets probability 0. Secrets that no single law has all of are refused: a pair of them might be void under every law.
 
 What must never change: the sigma returned was itself shown to be private, with its own step, for every law and pair.
 """
@@ -51,13 +51,14 @@ def recorded_delta(
     """At least the delta of the noisy sum, over the pairs of secrets and the laws listed."""
     if not members or len(secrets) < 2:
         raise UsageError("records: needs one or more laws, and two or more secrets.")
-    worst, possible = 0.0, set[float]()
+    worst, covered = 0.0, False
     for rows in members:
         laws = noisy_laws(rows, n, secrets, sigma, recorded_step(sigma), secret=secret)
-        possible.update(laws.secrets.tolist())
+        covered = covered or not laws.void
         worst = max(worst, hockey_stick(laws, epsilon, within=within, enough=enough).delta)
-    if not possible >= set(map(float, secrets)):
-        raise UsageError("records: a value of the secret is impossible under every law listed. Narrow its range.")
+    # Secrets that are each possible under another law may be a pair that no law has: one law must have them all.
+    if not covered:
+        raise UsageError("records: under each law listed some value of the secret is impossible. Narrow its range.")
     return worst
 
 
