@@ -48,7 +48,7 @@ ROOMS = (
     ("policy",),
     ("accounting",),
     ("session",),
-    ("demo", "extend"),
+    ("audit", "demo", "extend"),
     ("cli", "__main__", "__init__"),
 )
 POLICY = """attrpriv: 1

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from attrpriv.assumptions.groups import Groups, GroupTolerance
     from attrpriv.assumptions.hierarchy import Hierarchy
     from attrpriv.assumptions.parameter_network import ParameterNetwork
+    from attrpriv.audit.model import audit_model
+    from attrpriv.audit.result import ModelAudit
     from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
         AttrprivError,
@@ -63,6 +65,7 @@ _HOME = {
     "Groups": "assumptions.groups",
     "Guarantee": "methods.base.certificate",
     "Hierarchy": "assumptions.hierarchy",
+    "ModelAudit": "audit.result",
     "Parameter": "problem.secret",
     "ParameterNetwork": "assumptions.parameter_network",
     "Plan": "methods.base.plan",
@@ -80,6 +83,7 @@ _HOME = {
     "Session": "session.session",
     "Tolerance": "assumptions.gaussian",
     "UsageError": "errors",
+    "audit_model": "audit.model",
     "count": "queries.query",
     "mean": "queries.query",
     "plan": "methods.choice.choose",
@@ -109,6 +113,7 @@ __all__ = [
     "Groups",
     "Guarantee",
     "Hierarchy",
+    "ModelAudit",
     "Parameter",
     "ParameterNetwork",
     "Plan",
@@ -127,6 +132,7 @@ __all__ = [
     "Tolerance",
     "UsageError",
     "__version__",
+    "audit_model",
     "calibration",
     "count",
     "divergences",

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 A_METHOD = {*LOWEST, "noise", "assumptions", "cases", "methods.base", "methods.dispatch", "methods.laplace_sequence"}
 # What stands in two places and is one: transport and its form without a delta.
 ONE = {"quantile_clip": "transport"}
-ANYTHING_BUT_CLI = {"demo", "extend", "session"}
+ANYTHING_BUT_CLI = {"audit", "demo", "extend", "session"}
 ANYTHING = {"__init__", "__main__", "cli"}
 
 

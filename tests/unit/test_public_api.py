@@ -17,9 +17,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = """
     AttrprivError Cause Certificate CertificateError Chain Channel Counts DataError Gaussian GroupTolerance Groups Guarantee
-    Hierarchy Parameter ParameterNetwork Plan Policy PolicyError Problem PublicTable Query QueryError Reference Refusal
-    RefusedError Release Secret Session Tolerance UsageError __version__ calibration count divergences extend laws mean plan
-    queries rank register total
+    Hierarchy ModelAudit Parameter ParameterNetwork Plan Policy PolicyError Problem PublicTable Query QueryError Reference
+    Refusal RefusedError Release Secret Session Tolerance UsageError __version__ audit_model calibration count divergences
+    extend laws mean plan queries rank register total
 """.split()
 
 HEAVY = {

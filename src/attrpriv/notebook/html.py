@@ -1,4 +1,4 @@
-"""Policies, plans, releases and ledgers as HTML, for notebooks.
+"""Policies, plans, releases, ledgers and audits as HTML, for notebooks.
 
 What must never change: nothing is shown that the text output does not show; every name and sentence is escaped, so that a
 column called `<script>` is a name; nothing is loaded from anywhere. Colours are the page's own, so light and dark themes work.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from attrpriv.formatting import number, printable, some
 
 if TYPE_CHECKING:
+    from attrpriv.audit.result import ModelAudit
     from attrpriv.methods.base.plan import Plan
     from attrpriv.methods.base.view_plan import ViewPlan
     from attrpriv.policy.models import Policy
@@ -122,6 +123,28 @@ def ledger_html(record: LedgerRecord) -> str:
         return _page("Ledger", ["<div>nothing has been released.</div>"])
     table = _table("llrl", ("entry", "what", "value", "time"), record.rows())
     return _page("Ledger", [table, _lines((*record.budget, f"head digest {record.head}"))])
+
+
+def audit_html(audit: ModelAudit) -> str:
+    """How often each attack was right, what that means, and what would not have been seen."""
+    header = ("model", "trained on", "attack", "right", "interval", "epsilon at least", "rows that tell as much")
+    rows = [
+        (
+            one.model,
+            one.trained_on,
+            f"{one.attack}, chosen" if one.chosen else one.attack,
+            f"{one.right:,} of {one.targets:,}",
+            f"{one.low:.1%} to {one.high:.1%}",
+            f"{one.epsilon:.2f} (at most {one.epsilon_cap:.2f} can show)",
+            f"{one.rows:,}",
+        )
+        for one in audit.results
+    ]
+    warning = f"<div><b>warning</b> {_safe(audit.warning)}</div>" if audit.warning else ""
+    low, high = (f"{value:g}" for value in audit.values)
+    blind = "<div>What it would not have seen:</div>" + _listed(audit.would_not_show)
+    told = [warning, _table("lllrrrr", header, rows), _lines(audit.shows), blind]
+    return _page(f"Audit: {audit.secret}, {low} or {high}, {audit.table_rows:,} rows", told)
 
 
 def _promise(plan: Plan) -> str:

@@ -70,8 +70,8 @@ class ViewRows:
 
         `known`: rows whose table was compared with the view before.
         """
-        _require_certified(plan)
-        cells = _cells(plan, policy)
+        require_certified(plan)
+        cells = cells_of(plan, policy)
         public = _public(plan, policy, cells)
         first = ledger.first()
         details = {"certificate": plan.certificate.to_json(), "table": table}
@@ -181,7 +181,7 @@ def require_answerable(source: Source, policy: Policy, queries: Sequence[Query],
         groups_of(policy, query, source.columns, plan)
 
 
-def _require_certified(plan: ViewPlan) -> None:
+def require_certified(plan: ViewPlan) -> None:
     """The certificate must hold, and the rows kept must be the ones it counted on."""
     plan.certificate.verify()
     evidence = plan.certificate.evidence
@@ -189,7 +189,8 @@ def _require_certified(plan: ViewPlan) -> None:
         raise CertificateError("view: must keep what its certificate counted on. Nothing was drawn.")
 
 
-def _cells(plan: ViewPlan, policy: Policy) -> Cells:
+def cells_of(plan: ViewPlan, policy: Policy) -> Cells:
+    """How the engine tells the cells of a plan, and how many rows of each it keeps."""
     if plan.secret.whole_columns:
         return _value_cells(plan)
     conditions = {cell.name: cell.condition for cell in plan.secret.cells(plan.n, policy.bins)}

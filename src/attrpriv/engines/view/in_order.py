@@ -52,6 +52,18 @@ def cell_counts(source: Source, cells: Cells) -> dict[int, int]:
     return {int(row[CELL]): int(row["rows"]) for row in found}
 
 
+def row_cells(source: Source, cells: Cells) -> NDArray[np.int64]:
+    """The cell of each row, in order; -1 where it has none. For public records: of a private table only a draw asks this."""
+    table, number, found = _columns(source, cells), _numbers(source, cells), [np.empty(0, np.int64)]
+    start = 0
+    for batch in arrow_batches(source.engine, table, BLOCK):
+        if not np.array_equal(batch.column(0).to_numpy(), np.arange(start, start + len(batch))):
+            raise ValueError("rows out of order")
+        found.append(np.asarray(number(batch), np.int64))
+        start += len(batch)
+    return np.concatenate(found)
+
+
 def drawn_in_order(source: Source, cells: Cells, counts: Sequence[int], key: str) -> tuple[tuple[str, ...], str] | None:
     """The keep-th smallest rank of each cell, and the fingerprint; None where two rows share such a rank (n / 2^63)."""
     whole = [RANKS if keep == count else None for keep, count in zip(cells.keep, counts, strict=True)]
@@ -295,6 +307,12 @@ class Ranks:
             while len(left) < many:
                 left, b = np.concatenate([left, self._block(b)[0]]), b + 1
             given, left = left[:many], left[many:]
+
+    def whole(self) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.uint64]]:
+        """Ranks, and the two halves of the places, of all positions at once."""
+        blocks = [self._block(b) for b in range(-(-self.rows // BLOCK))]
+        rank, first, second = (np.concatenate(parts)[: self.rows] for parts in zip(*blocks, strict=True))
+        return rank, first, second
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         for b in range(-(-self.rows // BLOCK)):
