@@ -92,6 +92,51 @@ def test_the_command_line_says_how_much_it_covers(tmp_path: Path) -> None:
         assert "tell nothing about" not in text
 
 
+FOUND = {**POLICY["reference"], "sorted": {"income": {"ends": "found", "breaks": [30]}}}
+TELLING_LITTLE = {"kind": "channel", "information": {"explained": 0.0002}}
+
+
+def telling_nothing(seed: int, n: int = N) -> pa.Table:
+    """Rows of which no other column goes along with the number."""
+    table, g = rows(seed, n), np.random.default_rng(seed + 100)
+    made = {"income": table["income"], "sex": table["sex"], "x": g.normal(size=n), "label": g.integers(0, 2, n)}
+    return pa.table(made)
+
+
+def test_ends_are_found_on_public_records_alone(tmp_path: Path) -> None:
+    """Another table of as many rows has the same ends; they are told, drawn with, recorded, and found again."""
+    plans = []
+    for name, seed in (("a", 1), ("b", 7)):
+        (tmp_path / name).mkdir()
+        path = written(
+            tmp_path / name, telling_nothing(seed), telling_nothing(2, 12_000), reference=FOUND, assume=TELLING_LITTLE
+        )
+        with session(path) as opened:
+            plans.append(opened.view(tmp_path / name / "view.parquet"))
+            opened.release("avg(x)")
+            assert recheck("record", opened.recorded()).releases == 0
+        assert any("public records, which are not among the" in note for note in plans[-1].notes)
+    assert plans[0].certificate.evidence == plans[1].certificate.evidence
+    evidence = plans[0].certificate.evidence.to_json()
+    assert 30.0 in evidence["edges"]
+    assert evidence["chosen_by"] + evidence["counts"]["records"] == 12_000
+    assert pq.read_table(tmp_path / "a" / "view.parquet").num_rows == plans[0].rows > 100
+
+
+def test_the_table_is_not_its_own_reference_where_ends_are_found(tmp_path: Path) -> None:
+    path = written(tmp_path, telling_nothing(1), telling_nothing(1), reference=FOUND, assume=TELLING_LITTLE)
+    with session(path) as opened, pytest.raises(DataError, match="must be of other records"):
+        opened.view(tmp_path / "view.parquet")
+
+
+def test_ends_are_not_found_without_a_channel(tmp_path: Path) -> None:
+    kept = {key: value for key, value in POLICY.items() if key != "assume"}
+    path = written(tmp_path, reference=FOUND)
+    path.write_text(dump_strict(kept | {"reference": FOUND}), encoding="utf-8")
+    with session(path) as opened, pytest.raises(ap.AttrprivError, match="needs to know what rows may tell"):
+        opened.view_plan()
+
+
 def test_nothing_is_left_of_the_column_where_nothing_is_shown(tmp_path: Path) -> None:
     with session(written(tmp_path, reference={**POLICY["reference"], "show": "nothing"})) as opened:
         opened.view(tmp_path / "view.parquet")

@@ -38,7 +38,7 @@ def read(
     table: pa.Table, folder: Path, shown: tuple[str, ...] = ("x", "city"), channel: Channel | None = CHANNEL
 ) -> PublicCells:
     pq.write_table(table, folder / "census.parquet")
-    return sorted_cells_of_file(folder / "census.parquet", ("sex", "income"), "income", ENDS, channel, shown)
+    return sorted_cells_of_file(folder / "census.parquet", ("sex", "income"), "income", ENDS.edges, channel, shown)
 
 
 def told(cells: PublicCells) -> PublicIntervals:
@@ -121,7 +121,7 @@ def test_records_that_say_nothing(more: dict[str, Any], message: str, tmp_path: 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="public records that can be read"):
-        sorted_cells_of_file(tmp_path / "none.parquet", ("income",), "income", ENDS, None, ())
+        sorted_cells_of_file(tmp_path / "none.parquet", ("income",), "income", ENDS.edges, None, ())
     pq.write_table(records(), tmp_path / "census.parquet")
     with pytest.raises(DataError, match="hidden columns must be in"):
-        sorted_cells_of_file(tmp_path / "census.parquet", ("age",), "age", ENDS, None, ())
+        sorted_cells_of_file(tmp_path / "census.parquet", ("age",), "age", ENDS.edges, None, ())

@@ -1,7 +1,8 @@
 """The documentation tells the truth: its examples run, its links lead somewhere, its lists are those of the code.
 
 In README.md, the tutorial and the example's README every block runs in order in one directory, as a reader would: a complete
-policy is saved, a console block is executed, a Python block is a doctest. On the other pages the Python blocks are doctests.
+policy is saved (under the name on its first line, if there is one), a console block is executed, a Python block is a doctest.
+On the other pages the Python blocks are doctests.
 """
 
 from __future__ import annotations
@@ -54,12 +55,16 @@ FOLLOWED = {
     "README.md": Path(),
     "docs/guide/counts.md": Path(),
     "docs/guide/first-release.md": Path(),
+    "docs/guide/monthly-release.md": Path(),
     "docs/guide/two-secrets.md": SCHOOL,
     "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
     "examples/own_method/README.md": Path("examples/own_method"),
+    "examples/paper/README.md": Path("examples/paper"),
     "examples/students/README.md": SCHOOL,
 }
+# A complete policy, and the name that its first line may give it.
+POLICY = re.compile(r"(?:# (\S+\.yaml)\n)?attrpriv:")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -133,8 +138,8 @@ def test_a_reader_who_follows_the_page(page: str, go: Callable[[Path], None]) ->
     go(FOLLOWED[page])
     names: dict[str, Any] = {}
     for block in blocks((ROOT / page).read_text(encoding="utf-8")):
-        if block.language == "yaml" and block.text.startswith("attrpriv:"):
-            Path("students.yaml").write_text(block.text, encoding="utf-8")
+        if block.language == "yaml" and (policy := POLICY.match(block.text)):
+            Path(policy[1] or "students.yaml").write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             run_console(block, go)
         elif block.language == "python":
@@ -214,7 +219,7 @@ def policies() -> list[Any]:
         pytest.param(block.text, id=f"{name_of(page)}:{block.line}")
         for page in PAGES
         for block in blocks(page.read_text(encoding="utf-8"))
-        if block.language == "yaml" and block.text.startswith("attrpriv:")
+        if block.language == "yaml" and POLICY.match(block.text)
     ]
 
 

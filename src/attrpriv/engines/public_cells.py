@@ -164,15 +164,14 @@ def require_other_file(path: str | Path, data: object) -> None:
         raise DataError(SAME_TABLE)
 
 
-def require_other_records(table: Source, path: str | Path, records: int, declared: int | None) -> None:
+def require_other_records(table: Source, path: str | Path, declared: int | None) -> None:
     """Raise DataError where the rows of the private table are the public records, in the columns that both have.
 
     As for fitted assumptions: no row is read where the numbers of rows differ, and nothing is told but that they are the same.
     """
-    known = declared if table.rows is None else table.rows
-    if known is not None and known != records:
+    known, public = declared if table.rows is None else table.rows, open_table(path)
+    if known is not None and known != _number_of_records(public):
         return
-    public = open_table(path)
     shared = [name for name, kind in table.columns.items() if "other" not in (kind, public.columns.get(name, "other"))]
     if not shared:
         return
@@ -181,6 +180,15 @@ def require_other_records(table: Source, path: str | Path, records: int, declare
         raise DataError(NOT_COMPARED)
     if digests[0] == digests[1]:
         raise DataError(SAME_TABLE)
+
+
+def _number_of_records(public: Source) -> int:
+    if public.rows is not None:
+        return public.rows
+    found = quietly(lambda: public.run(public.table.aggregate(rows=public.table.count())))
+    if found is None:
+        raise DataError(ENGINE_FAILED)
+    return int(found["rows"])
 
 
 def in_order(cell: PublicCell) -> tuple[tuple[str, float, str], ...]:

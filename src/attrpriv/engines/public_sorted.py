@@ -8,7 +8,6 @@ What must never change: these are *public* records, and never the private table.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrpriv.engines.progress import waited
 from attrpriv.engines.public_cells import ENGINE_FAILED, in_order, listed, require_columns, state_of
+from attrpriv.engines.public_split import Split, split
 from attrpriv.engines.tables import Source, open_table, quietly
 from attrpriv.engines.view.cells import POSITION, nan_is_missing
 from attrpriv.engines.view.sorted_cells import interval_number
@@ -24,7 +24,7 @@ from attrpriv.errors import DataError
 from attrpriv.numerics import smoothness
 from attrpriv.numerics.laws.breaks import repeated_share
 from attrpriv.problem.assumption import Assumption
-from attrpriv.problem.intervals import Intervals, PublicIntervals, RoughPlace, Uneven
+from attrpriv.problem.intervals import FindsEnds, PublicIntervals, RoughPlace, Uneven
 from attrpriv.problem.reference import PublicCell, PublicCells
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _MOST_CHECKED = 100_000
-_FEWEST = 50
 # The chance that records of an assumption that holds are refused, for each of the checks.
 _LEVEL = 0.01
 _NUMBERS = ("integer", "float", "decimal")
@@ -46,13 +45,16 @@ def sorted_cells_of_file(
     path: str | Path,
     columns: Sequence[str],
     column: str,
-    intervals: Intervals,
+    ends: tuple[float, ...] | FindsEnds,
     assumed: Assumption | None,
     shown: Sequence[str],
 ) -> PublicCells:
-    """Every combination of an interval of `column` and values of the others; `shown`: what else the view has."""
+    """Every combination of an interval of `column` and values of the others; `shown`: what else the view has.
+
+    `ends` of the intervals, or what finds them, on records that are then not counted.
+    """
     place, changed, size = state_of(path)
-    return _cells_of(str(place), changed, size, tuple(columns), column, intervals.edges, assumed, tuple(shown))
+    return _cells_of(str(place), changed, size, tuple(columns), column, ends, assumed, tuple(shown))
 
 
 @lru_cache(maxsize=8)  # a command asks for the same cells several times
@@ -62,7 +64,7 @@ def _cells_of(
     size: int,
     columns: tuple[str, ...],
     column: str,
-    edges: tuple[float, ...],
+    ends: tuple[float, ...] | FindsEnds,
     assumed: Assumption | None,
     shown: tuple[str, ...],
 ) -> PublicCells:
@@ -70,9 +72,9 @@ def _cells_of(
     require_columns(source, columns)
     if source.columns[column] not in _NUMBERS:
         raise DataError(f"reference.sorted: {column} must be a number in {source.name}. Leave it out of sorted.")
-    counted = quietly(lambda: _counted(source, columns, column, edges))
+    edges, chosen_by, counted = _counts(source, columns, column, ends)
     records = quietly(lambda: _records(source, column, [name for name in shown if name in source.columns], edges))
-    if counted is None or records is None:
+    if records is None:
         raise DataError(ENGINE_FAILED)
     cells = [PublicCell(values=values, count=count) for values, count in counted if _OUTSIDE not in values]
     if not cells:
@@ -82,19 +84,47 @@ def _cells_of(
         kinds={name: source.columns[name] for name in columns},
         records=sum(count for _, count in counted),
         cells=tuple(sorted(cells, key=in_order)),
-        intervals=_found(column, edges, source.columns[column] == "integer", records, assumed),
+        intervals=_found(column, edges, source.columns[column] == "integer", records, assumed, chosen_by),
     )
 
 
-def _counted(source: Source, columns: Sequence[str], column: str, edges: Sequence[float]) -> list[tuple[tuple[Any, ...], int]]:
+_Counts = list[tuple[tuple[Any, ...], int]]
+
+
+def _counts(
+    source: Source, columns: Sequence[str], column: str, ends: tuple[float, ...] | FindsEnds
+) -> tuple[tuple[float, ...], int | None, _Counts]:
+    """The ends, how many records chose them (none: they are declared), and how many other records have what values."""
+    if isinstance(ends, tuple):
+        counted = quietly(lambda: _counted(source, columns, column, ends))
+        made = None if counted is None else Split(ends, None, counted)
+    else:
+        made = split(source, columns, column, ends)
+    if made is None:
+        raise DataError(ENGINE_FAILED)
+    cells = [(_with_low(columns, column, made.edges, place, values), count) for place, values, count in made.counted]
+    return made.edges, made.chosen_by, cells
+
+
+def _with_low(
+    columns: Sequence[str], column: str, edges: tuple[float, ...], place: int | None, others: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """A cell's values, in the order of the columns: of the sorted one the low end of its interval."""
+    low = None if place is None else _OUTSIDE if place < 0 else edges[place]
+    at = columns.index(column)
+    return (*others[:at], low, *others[at:])
+
+
+def _counted(
+    source: Source, columns: Sequence[str], column: str, edges: Sequence[float]
+) -> list[tuple[int | None, tuple[Any, ...], int]]:
+    """How many records are in each interval, by its number, with each values of the other columns."""
     number = interval_number(nan_is_missing(source.table[column]), edges)
-    named = {f"v{k}": number if name == column else listed(source, name) for k, name in enumerate(columns)}
-    table = source.table.select(**named)
-    grouped = table.group_by(*named).aggregate(rows=table.count())
+    named = {f"v{k}": listed(source, name) for k, name in enumerate(columns) if name != column}
+    table = source.table.select(place=number, **named)
+    grouped = table.group_by("place", *named).aggregate(rows=table.count())
     rows = waited(source.engine, lambda: source.engine.to_pyarrow(grouped), source.rows).to_pylist()
-    place = f"v{columns.index(column)}"
-    lows: dict[Any, Any] = {None: None, -1: _OUTSIDE, **dict(enumerate(edges[:-1]))}
-    return [(tuple(lows[row[name]] if name == place else row[name] for name in named), int(row["rows"])) for row in rows]
+    return [(row["place"], tuple(row[name] for name in named), int(row["rows"])) for row in rows]
 
 
 def _records(source: Source, column: str, names: Sequence[str], edges: Sequence[float]) -> dict[str, Any]:
@@ -131,7 +161,12 @@ def _array(column: Any, kind: str) -> Any:
 
 
 def _found(
-    column: str, edges: tuple[float, ...], whole: bool, records: Mapping[str, Any], assumed: Assumption | None
+    column: str,
+    edges: tuple[float, ...],
+    whole: bool,
+    records: Mapping[str, Any],
+    assumed: Assumption | None,
+    chosen_by: int | None,
 ) -> PublicIntervals:
     import numpy as np
 
@@ -140,6 +175,7 @@ def _found(
     variance = float(np.var(values)) if values.size > 1 else 0.0
     iota = None if assumed is None or variance == 0 else assumed.information_per_unit(variance)
     told = smoothness.functions(values, others) if others else ()
+    uneven = smoothness.furthest_from_even(values, edges, whole, _LEVEL)
     return PublicIntervals(
         column=column,
         edges=edges,
@@ -147,8 +183,9 @@ def _found(
         repeated=repeated_share(np.sort(values)),
         functions=tuple(dict.fromkeys(one.column for one in told)),
         rough=() if iota is None or not others else _rough(values, others, edges, iota),
-        uneven=_uneven(values, edges, whole),
+        uneven=None if uneven is None else Uneven(place=uneven[0], shift=uneven[1]),
         compared=tuple(others),
+        chosen_by=chosen_by,
     )
 
 
@@ -159,21 +196,3 @@ def _rough(values: Array, others: Mapping[str, Any], edges: Sequence[float], iot
         for one in verdicts
         if one.finding == "refused"
     )
-
-
-def _uneven(values: Array, edges: Sequence[float], whole: bool) -> Uneven | None:
-    """Where records are surely furthest from spread evenly, by Massart's inequality for all intervals at once."""
-    import numpy as np
-
-    ordered = np.sort(values)
-    worst: Uneven | None = None
-    for low, high in itertools.pairwise(edges):
-        inside = ordered[(ordered >= low) & ((ordered < high) | (high == edges[-1]))]
-        if inside.size < _FEWEST:
-            continue
-        even, places = (inside - low) / (high - low), np.arange(inside.size + 1) / inside.size
-        distance = float(max(np.max(places[1:] - even), np.max(even - places[:-1]))) - (1 / (high - low) if whole else 0.0)
-        sure = distance - math.sqrt(math.log(2 * (len(edges) - 1) / _LEVEL) / (2 * inside.size))
-        if sure > (0.0 if worst is None else worst.shift):
-            worst = Uneven(place=low, shift=sure)
-    return worst

@@ -320,7 +320,7 @@ def require_asked_for(
 
 
 def _planned_again(recorded: Plan, policy: Policy, types: Mapping[str, str], earlier: FrozenModel | None) -> Plan:
-    problem = policy.problem(recorded.queries, recorded.n, types, public_cells(policy, types=types))
+    problem = policy.problem(recorded.queries, recorded.n, types, public_cells(policy, recorded.n, types))
     told = recorded.certificate.individuals
     # How much of the epsilon for single persons a release takes is its own choice, within what is left; not whether.
     rows = problem.individuals if problem.individuals is None or told is None else told.epsilon

@@ -227,7 +227,7 @@ class Session:
         """How many rows of each cell the view keeps. Reads no row."""
         n, types = self._public_facts()
         require_columns((), self.policy, types)
-        plan = plan_view_of(self.policy.problem((Query("count"),), n, types, public_cells(self.policy, self._data, types)))
+        plan = plan_view_of(self.policy.problem((Query("count"),), n, types, public_cells(self.policy, n, types, self._data)))
         return plan.model_copy(update={"notes": (*plan.notes, *self._beside())})
 
     def _beside(self) -> tuple[str, ...]:
@@ -265,7 +265,7 @@ class Session:
         n, types = self._public_facts()
         queries = asked.new or asked.queries
         require_columns(queries, self.policy, types)
-        problem = self.policy.problem(queries, n, types, public_cells(self.policy, self._data, types))
+        problem = self.policy.problem(queries, n, types, public_cells(self.policy, n, types, self._data))
         known = asked.known
         if not asked.new or known.standing.view or problem.public:
             return problem

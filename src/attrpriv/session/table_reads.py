@@ -26,6 +26,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.queries.arithmetic import LinearForm
 from attrpriv.queries.conditions import Condition, joined, parse_condition
+from attrpriv.queries.query import Query
 
 OTHER_SIZE = (
     "sizes: subsets must have the numbers of rows that the policy declares, and be apart or one inside the other as their "
@@ -49,19 +50,19 @@ def require_other_records(policy: Policy, opened: Opened) -> None:
 
 def require_other_reference(policy: Policy, opened: Opened) -> None:
     """The public records must not be this very table's rows."""
-    path, cells = policy.reference_path(), public_cells(policy)
-    if path is None or cells is None or cells.records is None:
+    path = policy.reference_path()
+    if path is None or not policy.whole_columns:
         return
     from attrpriv.engines.public_cells import require_other_records
 
-    require_other_records(opened(), path, cells.records, policy.rows)
+    require_other_records(opened(), path, policy.rows)
 
 
-def public_cells(policy: Policy, data: object = None, types: Mapping[str, str] | None = None) -> PublicCells | None:
+def public_cells(policy: Policy, n: int, types: Mapping[str, str], data: object = None) -> PublicCells | None:
     """What the policy's reference says of the columns about which everything is hidden; None where there is no such secret.
 
-    `data` is the table, whose own file is no reference; `types` are those of its columns: what the view has is compared with a
-    number that is sorted into intervals.
+    Of a table of n rows with columns of these `types`: what the view has is compared with a number that is sorted into
+    intervals. `data` is the table, whose own file is no reference.
     """
     if not policy.whole_columns:
         return None
@@ -72,11 +73,12 @@ def public_cells(policy: Policy, data: object = None, types: Mapping[str, str] |
         require_other_file(path, data)
     if reference is None or path is None or not reference.sorted:
         return reference_cells(reference, policy.whole_columns, path)
-    return _sorted_cells(policy, reference, path, types or {})
+    return _sorted_cells(policy, reference, path, n, types)
 
 
-def _sorted_cells(policy: Policy, reference: Reference, path: str | Path, types: Mapping[str, str]) -> PublicCells:
+def _sorted_cells(policy: Policy, reference: Reference, path: str | Path, n: int, types: Mapping[str, str]) -> PublicCells:
     from attrpriv.engines.public_sorted import sorted_cells_of_file
+    from attrpriv.methods.view.found_ends import ends_finder
 
     ((column, intervals),) = reference.sorted.items()
     if column not in policy.whole_columns:
@@ -86,7 +88,12 @@ def _sorted_cells(policy: Policy, reference: Reference, path: str | Path, types:
     out = {*policy.whole_columns, *policy.left_out, policy.row_id}
     assumed = policy.assume[0] if len(policy.assume) == 1 else None
     shown = [name for name in types if name not in out]
-    return sorted_cells_of_file(path, policy.whole_columns, column, intervals, assumed, shown)
+    ends = (
+        intervals.edges
+        if intervals.ends is None
+        else ends_finder(policy.problem((Query("count"),), n, types), column, intervals.edges)
+    )
+    return sorted_cells_of_file(path, policy.whole_columns, column, ends, assumed, shown)
 
 
 def identifier_lines(policy: Policy, types: Mapping[str, str]) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ With D = sum w(|s_k - t_k|) (s_k - t_k)^2 (`numerics.laws.displacement`), iota t
     d             = failure / p_0,    p_0 the least probability of the events that must look alike
     delta(eps)    = renyi(eps + log(1 - d); alpha, mu) + d                      (statement 3 of docs/theory/reference-view.md)
 
-The counts of cells are those of exact ones (`methods.view.reference`): the ends of intervals are declared, so that given all
-values of records and table together, which of them are the records' is chance alone, in intervals as in single values.
+The counts of cells are those of exact ones (`methods.view.reference`): the ends of intervals are declared, or chosen by records
+that are not counted, so that given all values of counted records and table together, which of them are the records' is chance
+alone, in intervals as in single values.
 
 What must never change: every number is computed again from what is stored, rounded to the private side, and whatever does not
 fit together proves nothing.
@@ -61,6 +62,8 @@ class SortedEvidence(Evidence):
     theta: Annotated[Finite, Field(ge=0)]
     """What proves P(D > D_max); 0: it is never exceeded."""
     order: Annotated[Finite, Field(gt=1)]
+    chosen_by: int | None = Field(default=None, ge=1, exclude_if=lambda number: number is None)
+    """How many public records, which are not among the counted ones, chose the ends; None: they are declared."""
 
     def delta(self, epsilon: float) -> float:
         lost = self.lost()
@@ -104,8 +107,10 @@ class SortedEvidence(Evidence):
     def describe(self) -> tuple[str, ...]:
         rows, failure = self.counts.describe()[0], self.failure()
         moved = "never more" if self.theta == 0 else f"more with a chance of {_too_far(self):.3g}"
+        found = () if self.chosen_by is None else (f"ends of intervals found on {self.chosen_by:,} other public records",)
         return (
             rows,
+            *found,
             f"{self.column} moves by D at most {self.displacement:.6g} ({moved}); information {self.information:.4g}: mu "
             f"{self.mu():.4g}, at order {self.order:.4g}",
             f"the view cannot be drawn with a chance of {failure:.3g}; {self.lost():.3g} for events of probability "

@@ -37,6 +37,8 @@ _FEW_ROWS, _ROW_DIGITS = 64, 6
 _MOST_REPEATED = 0.5
 # How many times as many intervals are tried, to say how many would do.
 _TIMES = (2, 4, 8, 16)
+# Times the mean of D under an even law: about where it is rarely exceeded. A guess, with which no promise is made.
+_MARGIN = 1.4
 # kappa is computed up to e^100 (`numerics.divergences.channel`).
 _FURTHEST = 99.0
 
@@ -50,7 +52,7 @@ def plan_sorted(problem: Problem, secret: Secret) -> ViewPlan:
     _require_number(problem, public, public.intervals)
     iota = _iota(channel, public.intervals)
     _require_not_refuted(problem, public.intervals, channel, iota)
-    asked = _Asked(problem.n, problem.epsilon, problem.delta, reference, channel, iota, _whole(problem, public.intervals))
+    asked = Asked(problem.n, problem.epsilon, problem.delta, reference, channel, iota, _whole(problem, public.intervals))
     found = asked.evidence(public)
     if found.most < iota:
         raise asked.too_much(public, found)
@@ -154,15 +156,21 @@ def _require_not_refuted(problem: Problem, public: PublicIntervals, channel: Cha
 
 
 @dataclass(frozen=True)
-class _Found:
+class Found:
     """The numbers of a view, and the largest information up to which its promise holds."""
 
     evidence: SortedEvidence
     most: float
 
+    @property
+    def rows(self) -> int:
+        return sum(cell.keep for cell in self.evidence.counts.cells)
+
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
+    """What a view is planned for: the numbers of the policy, all public."""
+
     n: int
     epsilon: float
     delta: float
@@ -172,9 +180,9 @@ class _Asked:
     whole: bool
     """Whether the number is a whole one, for which even means as many rows at each."""
 
-    def evidence(self, public: PublicCells) -> _Found:
+    def evidence(self, public: PublicCells) -> Found:
         """The numbers at the order that covers the most information."""
-        found = self._tried(public)
+        found = self.tried(public)
         if found is None:
             raise Refusal(
                 Cause.PRECISION,
@@ -191,15 +199,14 @@ class _Asked:
             )
         return max(found, key=lambda one: one.most)
 
-    def _tried(self, public: PublicCells) -> list[_Found] | None:
+    def tried(self, public: PublicCells) -> list[Found] | None:
         """The numbers at each order that may do; None where no cell shows a row."""
         assert public.intervals is not None
         counts, edges = self._counts(public), public.intervals.edges
         cells = intervals_of(counts.cells, counts.columns.index(public.intervals.column), edges)
         if not counts.cells or not cells:
             return None
-        lost = min(1.0, self.reference.level / self.reference.rarest_event * COMPUTED_UP)
-        inner, left = self._left(lost)
+        inner, left = self._left(self._lost())
         shift = self._shift(min(cell.width for cell in cells))
         slope, orders = self.channel.information.slope, [most_mu(inner, left).order]
         if slope is not None:
@@ -221,9 +228,39 @@ class _Asked:
                 displacement=moved.most,
                 theta=moved.theta,
                 order=order,
+                chosen_by=public.intervals.chosen_by,
             )
-            found.append(_Found(evidence, most_information(moved.most, reach)))
+            found.append(Found(evidence, most_information(moved.most, reach)))
         return found
+
+    def cells_of(self, public: PublicCells) -> tuple[SortedCell, ...]:
+        """The intervals of which rows are shown."""
+        assert public.intervals is not None
+        counts = self._counts(public)
+        return intervals_of(counts.cells, counts.columns.index(public.intervals.column), public.intervals.edges) or ()
+
+    def shown_of(self, public: PublicCells) -> set[object]:
+        """Where the intervals begin of which rows are shown."""
+        assert public.intervals is not None
+        counts = self._counts(public)
+        place = counts.columns.index(public.intervals.column)
+        return {(cell.values or ())[place] for cell in counts.cells}
+
+    def covers_about(self, cells: Sequence[SortedCell]) -> bool:
+        """Whether the stated information may be covered, by the mean of D alone; quick, and no proof."""
+        if not cells:
+            return False
+        shift = self._shift(min(cell.width for cell in cells))
+        if shift is None:
+            moved = never_exceeded(cells)
+        else:
+            moved = _MARGIN * math.fsum(cell.width**2 * (1 / 6 + cell.rows * shift**2) for cell in cells)
+        reach = most_mu(*self._left(self._lost())).mu
+        return most_information(moved, reach) >= self.iota
+
+    def _lost(self) -> float:
+        """d: what the failure costs, as planned."""
+        return min(1.0, self.reference.level / self.reference.rarest_event * COMPUTED_UP)
 
     def _left(self, lost: float) -> tuple[float, float]:
         """What is left of epsilon and delta once the failure is paid for; a little less, so that the check finds it within."""
@@ -262,7 +299,7 @@ class _Asked:
         found = likely(cells, self.reference.level / 2 * AIMED_DOWN, shift, weight)
         return found if found.theta == 0 else Displacement(found.most * AIMED_UP, found.failure, found.theta, shift)
 
-    def too_much(self, public: PublicCells, found: _Found) -> Refusal:
+    def too_much(self, public: PublicCells, found: Found) -> Refusal:
         """The stated information is above what the promise covers: by how much, and how many intervals would do."""
         assert public.intervals is not None
         variance, column = public.intervals.variance, public.intervals.column
@@ -281,9 +318,9 @@ class _Asked:
         for times in _TIMES:
             finer = _split(public, times)
             assert finer.intervals is not None
-            found = self._tried(finer)
+            found = self.tried(finer)
             if found and max(one.most for one in found) >= self.iota:
-                rows = sum(cell.keep for cell in found[0].evidence.counts.cells)
+                rows = found[0].rows
                 return (
                     f"About {len(finer.intervals.edges) - 1:,} intervals would do, and show about {rows:,} of {self.n:,} rows: "
                     f"take narrower ones, or raise epsilon{stated}."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 from attrpriv.assumptions.channel import Channel
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.view.sorted import SortedEvidence
@@ -13,6 +16,8 @@ from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.problem.secret import Secret
 
 _MOST_NAMED = 8
+# Ends of one distance are told as one run: distances that differ by no more than this share.
+_ONE_STEP, _RUN = 0.005, 3
 # Which shares of the largest information the curve is shown at.
 _SHARES = (0.1, 0.5, 1.0)
 
@@ -31,6 +36,7 @@ def assumed_lines(
     problem: Problem, secret: Secret, reference: Reference, channel: Channel, evidence: SortedEvidence
 ) -> tuple[str, ...]:
     columns, column = ", ".join(secret.columns), evidence.column
+    fixed = "the reference, the intervals," if evidence.chosen_by is None else "the reference,"
     even = (
         ()
         if channel.shift is None
@@ -48,8 +54,8 @@ def assumed_lines(
         f"what rows with a given {columns} look like is not hidden, nor what somebody concludes from it in general",
         "public records and table: each further row has each public value or interval with at least "
         f"{reference.least_density:g} times its public chance; a table with too few rows of some is an announced failure",
-        "the reference, the intervals, the columns left out and the budget were fixed before the table was looked at, and not "
-        "changed until a view could be drawn",
+        f"{fixed} the columns left out and the budget were fixed before the table was looked at, and not changed until a view "
+        "could be drawn",
         f"the adversary recognises no row and has no register of persons with their {column}; no column of the view numbers "
         "rows, tells their order or was computed from other rows (name such identifiers)",
         "the view is drawn once, and nothing else about this table is released",
@@ -69,6 +75,7 @@ def notes(problem: Problem, public: PublicCells, evidence: SortedEvidence, most:
         f"the view shows {rows:,} of {n:,} rows, of {len(shown)} of {len(public.cells)} public cells, which {covered:.2%} of "
         f"the public are in; {evidence.column} shows public values, spread evenly over {len(evidence.edges) - 1} intervals "
         f"from {interval_name(evidence.edges[0], evidence.edges[-1])}.",
+        *_ends(evidence),
         *_curve(problem, public.intervals.variance, evidence, most),
     ]
     unknown = [name for name in problem.types if name not in (*public.intervals.compared, *public.columns)]
@@ -76,6 +83,33 @@ def notes(problem: Problem, public: PublicCells, evidence: SortedEvidence, most:
         named = ", ".join(unknown[:_MOST_NAMED]) + (" and more" if len(unknown) > _MOST_NAMED else "")
         lines.append(f"not compared with {evidence.column}, because the public records have no such column: {named}.")
     return tuple(lines)
+
+
+def _ends(evidence: SortedEvidence) -> tuple[str, ...]:
+    """Which ends were found; where there are many of one distance, not each of them."""
+    if evidence.chosen_by is None:
+        return ()
+    return (
+        f"ends of intervals were found on {evidence.chosen_by:,} public records, which are not among the "
+        f"{evidence.counts.records:,} that are counted: {ends_in_words(evidence.edges)}.",
+    )
+
+
+def ends_in_words(edges: Sequence[float]) -> str:
+    """Every end, runs of one distance in short.
+
+    >>> ends_in_words((0.0, 2.0, 4.0, 6.0, 8.0, 20.0, 25.0))
+    '0 to 8 by 2, 20, 25'
+    """
+    told, place = [f"{edges[0]:.6g}"], 0
+    while place < len(edges) - 1:
+        step, end = edges[place + 1] - edges[place], place + 1
+        while end < len(edges) - 1 and math.isclose(edges[end + 1] - edges[end], step, rel_tol=_ONE_STEP):
+            end += 1
+        run = end - place >= _RUN
+        place = end if run else place + 1
+        told = [*told[:-1], f"{told[-1]} to {edges[place]:.6g} by {step:.6g}"] if run else [*told, f"{edges[place]:.6g}"]
+    return ", ".join(told)
 
 
 def _curve(problem: Problem, variance: float, evidence: SortedEvidence, most: float) -> list[str]:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     )
     from attrpriv.numerics.laws.law_box import Cell, MovingCases, Spread
     from attrpriv.numerics.laws.markov import MarkovChain
+    from attrpriv.numerics.laws.recorded_inversion import NoisyLaws, noisy_laws
+    from attrpriv.numerics.laws.recorded_rows import RecordedRows
     from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 _HOME = {
@@ -40,7 +42,9 @@ _HOME = {
     "LatticeLaw": "attrpriv.numerics.laws.lattice",
     "MarkovChain": "attrpriv.numerics.laws.markov",
     "MovingCases": "attrpriv.numerics.laws.law_box",
+    "NoisyLaws": "attrpriv.numerics.laws.recorded_inversion",
     "RecordLaws": "attrpriv.numerics.laws.records",
+    "RecordedRows": "attrpriv.numerics.laws.recorded_rows",
     "Spread": "attrpriv.numerics.laws.law_box",
     "binomial_sum": "attrpriv.numerics.laws.lattice",
     "binomial_tails": "attrpriv.numerics.laws.binomial",
@@ -50,6 +54,7 @@ _HOME = {
     "fixed_binomial_sum": "attrpriv.numerics.laws.fixed_point",
     "fixed_record_sum": "attrpriv.numerics.laws.fixed_point",
     "mixture": "attrpriv.numerics.laws.lattice",
+    "noisy_laws": "attrpriv.numerics.laws.recorded_inversion",
     "parse_case": "attrpriv.numerics.laws.intervals",
     "parse_cases": "attrpriv.numerics.laws.intervals",
     "record_sum": "attrpriv.numerics.laws.lattice",
@@ -69,7 +74,9 @@ __all__ = [
     "LatticeLaw",
     "MarkovChain",
     "MovingCases",
+    "NoisyLaws",
     "RecordLaws",
+    "RecordedRows",
     "Spread",
     "binomial_sum",
     "binomial_tails",
@@ -79,6 +86,7 @@ __all__ = [
     "fixed_binomial_sum",
     "fixed_record_sum",
     "mixture",
+    "noisy_laws",
     "parse_case",
     "parse_cases",
     "record_sum",

@@ -64,6 +64,37 @@ def test_the_larger_limit_holds_its_level_for_every_pool(public: int, table: int
     assert 0 < max(failure_of_pool(pool, public, table, least) for pool in partitions(public + table)) <= level
 
 
+def _blocks(size: int) -> list[tuple[slice, ...]]:
+    """Every way to cut a line of so many places into intervals."""
+    cuts = [[0, *(k for k in range(1, size) if bits >> (k - 1) & 1), size] for bits in range(2 ** (size - 1))]
+    return [tuple(slice(a, b) for a, b in itertools.pairwise(ends)) for ends in cuts]
+
+
+def _fails(public: tuple[bool, ...], blocks: tuple[slice, ...], least: list[int]) -> bool:
+    """Whether some interval has fewer rows than its records say; places that are not public are the table's."""
+    return any(len(public[one]) - sum(public[one]) < least[sum(public[one])] for one in blocks)
+
+
+@pytest.mark.parametrize("level", [Fraction(1, 35), Fraction(1, 3), Fraction(9, 10)], ids=str)
+def test_ends_that_other_records_choose_hold_the_level_and_ends_that_the_counted_choose_do_not(level: Fraction) -> None:
+    """Of different values some choose. Of the eight others four are counted and four the table's, each choice as likely.
+
+    Whatever those that choose are, they can do no more than name one way to cut the line: the worst is taken.
+    """
+    public, table = 4, 4
+    rest = public + table
+    least = [least_rows(c, public, table, level) for c in range(public + 1)]
+    blocks = _blocks(rest)
+    orders = [tuple(place in chosen for place in range(rest)) for chosen in itertools.combinations(range(rest), public)]
+    worst = max(Fraction(sum(_fails(order, one, least) for order in orders), len(orders)) for one in blocks)
+    assert 0 < worst <= level
+    # Who sees the counted records picks ends between which the table has too few.
+    peeked = Fraction(sum(any(_fails(order, one, least) for one in blocks) for order in orders), len(orders))
+    assert peeked > worst
+    if level == Fraction(1, 35):
+        assert (worst, peeked) == (level, Fraction(1, 14))  # two halves: the level is met
+
+
 def test_of_the_larger_limit_one_point_is_enough() -> None:
     """Up to the likeliest number of rows the chance grows at least as fast as c + x."""
     seen = 0

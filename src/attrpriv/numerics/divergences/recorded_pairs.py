@@ -1,0 +1,244 @@
+"""How far apart the noisy laws of pairs of secrets are: all pairs at once, by envelopes of blocks.
+
+    H(P || Q) = sum over bins of max(0, P - e^eps Q)
+    for every a in A and b in B:   H(P_a || P_b)  <=  sum over bins of max(0, max over A of P - e^eps min over B of P)
+
+A pair of blocks is split in half until it is a pair of secrets, or until no more is gained by it. Laws are `NoisyLaws`, whose
+floats are off by `eta` in L1: that is charged (1 + e^eps) times.
+
+| symbol | here |
+|---|---|
+| pairs | `pairs`, places in `laws.secrets`; or all with |secret - secret'| <= `within`; None: all |
+
+What must never change: `hockey_stick` is at least the truth for every pair, both ways; `hockey_stick_lower` is at most the
+truth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from attrpriv.errors import UsageError
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
+from attrpriv.numerics.search import least_epsilon
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from attrpriv.numerics.laws.recorded_inversion import NoisyLaws
+
+    Array = NDArray[np.float64]
+    Places = NDArray[np.int64]
+
+# Distances of secrets as floats.
+_SAME = SOLVED_UP
+_AT_ONCE = 1 << 22
+_LARGEST_EPSILON = 700.0
+
+
+@dataclass(frozen=True)
+class RecordedPair:
+    """A bound on delta over all pairs, and the pair of secrets at which the floats are largest."""
+
+    delta: float
+    pair: tuple[float, float]
+
+
+def hockey_stick(
+    laws: NoisyLaws,
+    epsilon: float,
+    *,
+    within: float | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    enough: float = 0.0,
+    close: float = 1e-3,
+) -> RecordedPair:
+    """At least the largest delta of any pair, both ways, and at most a share `close` more than the bound of the worst pair.
+
+    What is at most `enough` is not looked at more closely.
+
+    >>> from attrpriv.numerics.laws.recorded_inversion import noisy_laws
+    >>> from attrpriv.numerics.laws.recorded_rows import RecordedRows
+    >>> laws = noisy_laws(RecordedRows.of([0, 0, 1, 1], [0, 1, 1, 2]), 20, range(8, 13), 2.0, 0.5)
+    >>> round(hockey_stick(laws, 1.0).delta, 4), round(hockey_stick(laws, 1.0, within=1).delta, 6)
+    (0.2534, 0.00029)
+    """
+    factor = _factor(laws, epsilon)
+    charge = (1 + factor) * laws.largest_eta
+    most, pair = _largest(laws, factor, within, pairs, max(0.0, enough - charge), close)
+    return RecordedPair(min(1.0, (most * COMPUTED_UP + charge) * COMPUTED_UP), pair)
+
+
+def hockey_stick_lower(
+    laws: NoisyLaws, epsilon: float, *, within: float | None = None, pairs: Sequence[tuple[int, int]] | None = None
+) -> float:
+    """At most the largest delta of any pair."""
+    factor = _factor(laws, epsilon)
+    _, pair = _largest(laws, factor, within, pairs, 0.0, 1e-3)
+    places = [int(np.searchsorted(laws.secrets, one)) for one in pair]
+    first, second = laws.probabilities[places]
+    found = float(np.maximum(first - factor * second, 0.0).sum())
+    return max(0.0, found * COMPUTED_DOWN - (1 + factor) * laws.largest_eta * COMPUTED_UP)
+
+
+def epsilon_at(
+    laws: NoisyLaws,
+    delta: float,
+    *,
+    within: float | None = None,
+    pairs: Sequence[tuple[int, int]] | None = None,
+    close: float = 1e-3,
+) -> float:
+    """An epsilon at which delta covers every pair, at most a share `close` above the least; infinite where none is found.
+
+    >>> from attrpriv.numerics.laws.recorded_inversion import noisy_laws
+    >>> from attrpriv.numerics.laws.recorded_rows import RecordedRows
+    >>> laws = noisy_laws(RecordedRows.of([0, 0, 1, 1], [0, 1, 1, 2]), 20, range(8, 13), 2.0, 0.5)
+    >>> epsilon = epsilon_at(laws, 1e-3)
+    >>> hockey_stick(laws, epsilon).delta <= 1e-3 < hockey_stick(laws, 0.99 * epsilon).delta
+    True
+    """
+    return least_epsilon(
+        lambda epsilon: hockey_stick(laws, epsilon, within=within, pairs=pairs, close=1e-6).delta, delta, close=close
+    )
+
+
+def _factor(laws: NoisyLaws, epsilon: float) -> float:
+    if not (math.isfinite(epsilon) and 0 <= epsilon <= _LARGEST_EPSILON):
+        raise UsageError(f"epsilon: must be from 0 to {_LARGEST_EPSILON:g}. Got {epsilon}.")
+    if not (bool(np.isfinite(laws.probabilities).all()) and math.isfinite(laws.largest_eta)):
+        raise UsageError("laws: must be finite.")
+    return math.exp(epsilon)
+
+
+def _largest(
+    laws: NoisyLaws,
+    factor: float,
+    within: float | None,
+    pairs: Sequence[tuple[int, int]] | None,
+    enough: float,
+    close: float,
+) -> tuple[float, tuple[float, float]]:
+    """An upper bound over all pairs on the excess of the floats, and the pair whose excess is the largest seen."""
+    if len(laws.secrets) < 2:
+        return 0.0, (math.nan, math.nan) if not len(laws.secrets) else (float(laws.secrets[0]),) * 2
+    if pairs is not None:
+        return _listed(laws, factor, pairs)
+    levels = _levels(laws.probabilities)
+    first = second = np.zeros(1, dtype=np.int64)
+    best, pair, bound = 0.0, (float(laws.secrets[0]), float(laws.secrets[-1])), 0.0
+    for depth in range(len(levels)):
+        top, bottom = levels[depth]
+        first, second = _near(laws, first, second, len(top), within)
+        found = _excess(top, bottom, factor, first, second)
+        if depth == len(levels) - 1:
+            apart = first != second
+            first, second, found = first[apart], second[apart], found[apart]
+            if len(found) and float(found.max()) > best:
+                best = float(found.max())
+                pair = _secrets(laws, first, second, int(found.argmax()))
+            return max(best, bound), pair
+        # The pair in the middle of the widest block shows how much is really reached.
+        middle = _middles(laws, levels, depth, first, second, found, factor, within)
+        if middle[0] > best:
+            best, pair = middle
+        open_ = found > max(enough, best * (1 + close))
+        bound = max(bound, float(found[~open_].max(initial=0.0)))
+        first, second = first[open_], second[open_]
+        if not len(first):
+            return max(best, bound), pair
+        first, second = (
+            np.repeat(2 * one, 4) + np.tile(step, len(one)) for one, step in ((first, (0, 0, 1, 1)), (second, (0, 1, 0, 1)))
+        )
+    raise AssertionError("the last level returns")
+
+
+def _levels(probabilities: Array) -> list[tuple[Array, Array]]:
+    """Envelopes of blocks of secrets: of all of them, of the two halves, and so on down to single secrets."""
+    levels = [(probabilities, probabilities)]
+    while len(levels[0][0]) > 1:
+        top, bottom = levels[0]
+        if len(top) % 2:
+            top, bottom = np.concatenate([top, top[-1:]]), np.concatenate([bottom, bottom[-1:]])
+        levels.insert(0, (np.maximum(top[::2], top[1::2]), np.minimum(bottom[::2], bottom[1::2])))
+    return levels
+
+
+def _near(laws: NoisyLaws, first: Places, second: Places, blocks: int, within: float | None) -> tuple[Places, Places]:
+    """Those pairs of blocks that exist and that hold a pair of secrets at most `within` apart."""
+    there = (first < blocks) & (second < blocks)
+    first, second = first[there], second[there]
+    if within is None:
+        return first, second
+    low, high = _ends(laws, blocks)
+    apart = np.maximum(low[second] - high[first], low[first] - high[second])
+    near = apart <= within * _SAME
+    return first[near], second[near]
+
+
+def _ends(laws: NoisyLaws, blocks: int) -> tuple[Array, Array]:
+    size = 1
+    while -(-len(laws.secrets) // size) > blocks:
+        size *= 2
+    starts = np.arange(blocks) * size
+    return laws.secrets[starts], laws.secrets[np.minimum(starts + size, len(laws.secrets)) - 1]
+
+
+def _excess(top: Array, bottom: Array, factor: float, first: Places, second: Places) -> Array:
+    found = np.empty(len(first))
+    size = max(1, _AT_ONCE // max(1, top.shape[1]))
+    for start in range(0, len(first), size):
+        part = slice(start, start + size)
+        over = top[first[part]] - factor * bottom[second[part]]
+        np.maximum(over, 0.0, out=over)
+        found[part] = over.sum(axis=1)
+    return found
+
+
+def _middles(
+    laws: NoisyLaws,
+    levels: list[tuple[Array, Array]],
+    depth: int,
+    first: Places,
+    second: Places,
+    found: Array,
+    factor: float,
+    within: float | None,
+) -> tuple[float, tuple[float, float]]:
+    """The largest excess among pairs of secrets from the worst blocks: their furthest ends that are within reach."""
+    worst = np.argsort(found)[-64:]
+    size = 1 << (len(levels) - 1 - depth)
+    a, b = (np.minimum(one[worst] * size + (size - 1) * side, len(laws.secrets) - 1) for one, side in ((first, 0), (second, 1)))
+    c, d = (np.minimum(one[worst] * size + (size - 1) * side, len(laws.secrets) - 1) for one, side in ((first, 1), (second, 0)))
+    a, b = np.concatenate([a, c]), np.concatenate([b, d])
+    if within is not None:
+        # As far as the promise goes, from the first of the two.
+        reach = laws.secrets[a] + np.sign(laws.secrets[b] - laws.secrets[a]) * np.minimum(
+            np.abs(laws.secrets[b] - laws.secrets[a]), within
+        )
+        b = np.clip(np.searchsorted(laws.secrets, reach * 1.0), 0, len(laws.secrets) - 1)
+        near = np.abs(laws.secrets[b] - laws.secrets[a]) <= within * _SAME
+        a, b = a[near], b[near]
+    a, b = a[(differ := a != b)], b[differ]
+    if not len(a):
+        return 0.0, (float(laws.secrets[0]), float(laws.secrets[-1]))
+    reached = _excess(laws.probabilities, laws.probabilities, factor, a, b)
+    return float(reached.max()), _secrets(laws, a, b, int(reached.argmax()))
+
+
+def _secrets(laws: NoisyLaws, first: Places, second: Places, k: int) -> tuple[float, float]:
+    return float(laws.secrets[first[k]]), float(laws.secrets[second[k]])
+
+
+def _listed(laws: NoisyLaws, factor: float, pairs: Sequence[tuple[int, int]]) -> tuple[float, tuple[float, float]]:
+    """Some pairs, both ways."""
+    both = np.array([*pairs, *((b, a) for a, b in pairs)], dtype=np.int64).reshape(-1, 2)
+    if not len(both) or both.min() < 0 or both.max() >= len(laws.secrets):
+        raise UsageError("pairs: must be one or more pairs of places in the secrets of the laws.")
+    found = _excess(laws.probabilities, laws.probabilities, factor, both[:, 0], both[:, 1])
+    return float(found.max()), _secrets(laws, both[:, 0], both[:, 1], int(found.argmax()))
