@@ -169,7 +169,7 @@ def view_of(policy: Policy, source: Source, scores: Floats, n: int) -> View:
 
 def _plan(policy: Policy, source: Source, n: int) -> ViewPlan:
     types = source.columns
-    return plan_view_of(policy.problem((Query("count"),), n, types, public_cells(policy, None, types)))
+    return plan_view_of(policy.problem((Query("count"),), n, types, public_cells(policy, n, types, policy.data_path())))
 
 
 def decided(cell: Whole, cells: Cells, scores: Floats) -> bool:
