@@ -21,7 +21,7 @@ from attrpriv.engines.tables import Source, open_table, quietly
 from attrpriv.engines.view.cells import POSITION, nan_is_missing
 from attrpriv.engines.view.sorted_cells import interval_number
 from attrpriv.errors import DataError
-from attrpriv.numerics import smoothness
+from attrpriv.numerics import evenness, smoothness
 from attrpriv.numerics.laws.breaks import repeated_share
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.intervals import FindsEnds, PublicIntervals, RoughPlace, Uneven
@@ -175,7 +175,7 @@ def _found(
     variance = float(np.var(values)) if values.size > 1 else 0.0
     iota = None if assumed is None or variance == 0 else assumed.information_per_unit(variance)
     told = smoothness.functions(values, others) if others else ()
-    uneven = smoothness.furthest_from_even(values, edges, whole, _LEVEL)
+    uneven = evenness.furthest_from_even(values, edges, whole, _LEVEL)
     return PublicIntervals(
         column=column,
         edges=edges,

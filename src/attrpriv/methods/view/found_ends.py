@@ -21,8 +21,8 @@ from attrpriv.assumptions.channel import Channel
 from attrpriv.errors import PolicyError
 from attrpriv.methods.view.reference import NO_REFERENCE
 from attrpriv.methods.view.sorted_plan import Asked, Found
+from attrpriv.numerics.evenness import furthest_from_even, leaning
 from attrpriv.numerics.laws.breaks import SortedCell, cell_of, even_edges
-from attrpriv.numerics.smoothness import furthest_from_even, leaning
 from attrpriv.problem.intervals import ChoosingRecords, PublicIntervals
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.reference import PublicCell, PublicCells
