@@ -28,7 +28,7 @@ from attrpriv.frozen import FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.intervals import IntervalUnion, parse_cases, require_disjoint
 from attrpriv.problem.composition import Cell, Composition, cells_of, is_whole, parse_composition
-from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear
+from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear, whole_of
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
 
@@ -295,6 +295,8 @@ def _canonical_value(value: object) -> object:
 
 def _canonical_parameter(value: object) -> object:
     column = parse_column(value) if isinstance(value, str) else None
+    if isinstance(value, str) and whole_of(value) is not None:  # what hides it is a secret of this table
+        raise ValueError(f"must be a share, a distribution, or a column alone, for its own parameter. Got {shown(value)}.")
     return _canonical_value(value) if column is None else quoted(column)
 
 
@@ -327,5 +329,9 @@ def _linear_text(text: str) -> str:
     try:
         return parse_linear(text).text
     except QueryError as error:
-        problem = str(error)
+        problem, whole = str(error), whole_of(text)
+    if whole is not None:
+        problem = (
+            f"must be a mean, a sum, a count or a share; {whole} hides everything about a column, this too. Got {shown(text)}."
+        )
     raise ValueError(problem)

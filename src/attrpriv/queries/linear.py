@@ -15,6 +15,12 @@ from attrpriv.queries.arithmetic import Monomial, collect
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import not_too_deep, parse_expression
 
+# Statistics that are no means, as sqlglot calls them or as people write them. What hides them hides everything about a column.
+_NO_MEANS = frozenset(
+    "approxquantile corr covarpop covarsamp iqr kurtosis max median min mode percentile percentilecont percentiledisc quantile "
+    "regrintercept regrslope sd skewness std stddev stddevpop stddevsamp var variance variancepop".split()
+)
+
 
 @dataclass(frozen=True)
 class Linear:
@@ -63,6 +69,23 @@ def parse_linear(text: str) -> Linear:
     if kind is None or not kept or any(len(monomial) != 1 for monomial in kept):
         raise QueryError(f"must be mean(...) or sum(...) of one column or of numbers times columns. Got {text[:100]!r}.")
     return Linear(kind, tuple((column, weight) for (column,), weight in kept.items()))
+
+
+def whole_of(text: str) -> str | None:
+    """What hides a variance, a quantile, an extreme or the like, which are no means; None of any other text.
+
+    >>> whole_of("max(income) - min(income)"), whole_of("mean(income)")
+    ('columns(income)', None)
+    """
+    from sqlglot import expressions as exp
+
+    try:
+        node = parse_expression(text)
+    except QueryError:
+        return None
+    named = {str(one.name).lower() if isinstance(one, exp.Anonymous) else str(one.key) for one in node.find_all(exp.Func)}
+    columns = sorted({quoted(str(one.name)) for one in node.find_all(exp.Column)})
+    return f"columns({', '.join(columns)})" if named & _NO_MEANS and columns else None
 
 
 @lru_cache(maxsize=256)

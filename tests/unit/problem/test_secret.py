@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -72,3 +73,38 @@ def test_bad_secrets(stated: dict[str, Any], says: str) -> None:
     with pytest.raises(PolicyError, match=says) as caught:
         Secret(**stated)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("stated", "way_out"),
+    [
+        ("var(x)", "columns(x)"),
+        ("var_pop(x)", "columns(x)"),
+        ("quantile(x, .5)", "columns(x)"),
+        ("median(x)", "columns(x)"),
+        ("min(x)", "columns(x)"),
+        ("max(x)", "columns(x)"),
+        ("std(x)", "columns(x)"),
+        ("sd(x)", "columns(x)"),
+        ("stddev(x)", "columns(x)"),
+        ("percentile_cont(0.5) within group (order by x)", "columns(x)"),
+        ("max(x) - min(x)", "columns(x)"),
+        ('corr("body weight", y)', 'columns("body weight", y)'),
+    ],
+)
+def test_what_is_no_mean_is_hidden_as_a_whole(stated: str, way_out: str) -> None:
+    with pytest.raises(PolicyError, match=re.escape(f"; {way_out} hides everything about a column, this too. Got ")):
+        Secret(stated, within=1.0)
+    with pytest.raises(PolicyError, match=re.escape(way_out)):
+        Secret([stated, "mean(y)"], within=1.0)
+    assert Secret(way_out).whole_columns  # the way out is one
+    with pytest.raises(PolicyError, match="a column alone, for its own parameter") as caught:
+        Secret(parameter=stated, between=(0, 1))
+    assert "columns(" not in str(caught.value)
+
+
+@pytest.mark.parametrize("stated", ["meen(x)", "x", "mean(x * y)", "max()"])
+def test_other_mistakes_name_no_way_out_that_was_not_asked_for(stated: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Secret(stated, within=1.0)
+    assert "columns(" not in str(caught.value)
