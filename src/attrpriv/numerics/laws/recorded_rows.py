@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.rounding import UNIT
+from attrpriv.numerics.rounding import SOLVED_UP, UNIT
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -202,8 +202,8 @@ class Tilt:
             of_value,
             centre,
             (float(weights @ ds**2), float(weights @ dq**2), float(weights @ (ds * dq))),
-            float((weights * units) @ np.abs(ds)) * (1 + 1e-9),
-            float((weights * units) @ np.abs(dq)) * (1 + 1e-9),
+            float((weights * units) @ np.abs(ds)) * SOLVED_UP,
+            float((weights * units) @ np.abs(dq)) * SOLVED_UP,
         )
 
     def log_moments(self, of_s: Array, of_q: Array) -> Array:
