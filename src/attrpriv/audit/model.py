@@ -84,7 +84,7 @@ def audit_model(
     table = open_table(frame)
     draws = Draws.of(Statistic.of(secret, table, frame, rows), values, rows)
     trains = {str(name): one for name, one in train.items()} if isinstance(train, Mapping) else {_name(train): train}
-    protected = defences_of(defences, table, draws.statistic.scores, rows)
+    protected = defences_of(defences, table, draws.statistic, rows)
     asked = probe if probe is not None else frame.iloc[_generator(seed).integers(len(frame), size=PROBE_ROWS)]
     work = Work(frame, draws, trains, protected, {}, parameters, asked, shadows, targets, seed)
     work, notes = _tried(work, tuple(attacks), given=probe is not None)
@@ -264,5 +264,6 @@ def _attacked(
         rows_high=rows_of(high_end),
         n_leaked=n_leaked(right / targets, draws.means) if is_share else None,
         promise=defence.promise,
+        every_table=defence.every_table,
         caution=defence.caution,
     )

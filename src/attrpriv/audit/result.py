@@ -34,8 +34,9 @@ class Attacked(FrozenModel):
     rows: int = Field(ge=0, description="so many rows' values tell as much, by the best test")
     rows_low: int = Field(ge=0)
     rows_high: int = Field(ge=0)
-    n_leaked: NonNegative | None = Field(default=None, description="the literature's bound on that number; shares only")
-    promise: str = Field(default="", description="what is proved of what it was trained on")
+    n_leaked: NonNegative | None = Field(default=None, description="so many at least if rows are independent; shares only")
+    promise: str = Field(default="", description="what is proved of its training rows, in tables of these records at least")
+    every_table: bool = Field(default=False, description="whether that is proved for every table")
     caution: str = ""
 
     @property

@@ -5,7 +5,9 @@
     best test      right with probability (1 + total variation) / 2, where both values are as likely
 
 A grid of at most 1,024 steps stands for the values of a mean; on whole numbers that vary by no more than that it is exact.
-The number of the literature (`n_leaked`, suri2022formalizing) is a bound that is far from tight.
+The number of the literature (`n_leaked`, suri2022formalizing) is a lower bound for independent rows, and far from tight. With
+r the larger of low/high and (1-high)/(1-low), the Bhattacharyya coefficient of a row's two laws is at least sqrt(r). So m rows
+have a total variation of at most sqrt(1 - r^m), and who is right with probability w has seen log(4w(1-w)) / log(r) at least.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ def _on_a_grid(draws: Draws) -> tuple[Floats, Floats]:
 
 
 def n_leaked(accuracy: float, shares: tuple[float, float]) -> float | None:
-    """Suri and Evans' number for two shares; 0 for a coin, and nothing finite, so None, for who is always right.
+    """Suri and Evans' number for two shares: at least so many independent rows. 0 for a coin, None for who is always right.
 
     >>> round(n_leaked(0.9, (0.27, 0.38)), 2)
     6.26

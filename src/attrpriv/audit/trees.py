@@ -54,8 +54,10 @@ def _tree(column: Any, threshold: Any, rows: Any, left: Any, value: Any) -> Tree
 
 def tree_numbers(trees: Sequence[Tree], names: Sequence[str] | None) -> dict[str, Floats]:
     """Of all trees of one model together, by column; and of the first ones by themselves."""
-    width = 1 + max((int(tree.column.max()) for tree in trees), default=-1)
-    often, mass, leftwards, where = np.zeros((4, max(width, 1)))
+    split = 1 + max((int(tree.column.max()) for tree in trees), default=-1)
+    called = list(names) if names is not None and len(names) >= split else [str(k) for k in range(split)]
+    width = len(called)  # a column that never splits tells something too
+    often, mass, leftwards, where = np.zeros((4, width))
     for tree in trees:
         at = tree.splits
         column, rows = tree.column[at], tree.rows[at]
@@ -65,7 +67,6 @@ def tree_numbers(trees: Sequence[Tree], names: Sequence[str] | None) -> dict[str
         np.add.at(where, column, rows * tree.threshold[at])
     total = np.where(mass > 0, mass, 1)
     by_column = {"splits": often, "mass": mass, "leftwards": leftwards / total, "thresholds": where / total}
-    called = list(names) if names is not None and len(names) >= width else [str(k) for k in range(width)]
     found = {f".{name}[{called[k]}]": one[k : k + 1] for name, one in by_column.items() for k in range(width)}
     found[".nodes"] = np.array([sum(len(tree.column) for tree in trees), sum(len(tree.splits) for tree in trees)], float)
     found[".roots"] = np.array([_root(tree) for tree in trees[:FIRST]]).ravel()

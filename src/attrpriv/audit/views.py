@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from attrpriv.audit.tables import Floats, Whole
+from attrpriv.audit.tables import Floats, Statistic, Whole
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.view.draw import Cells, announced, check_schema, checked, columns_left, draw, view_table
 from attrpriv.engines.view.in_order import Ranks, row_cells
@@ -27,7 +27,9 @@ from attrpriv.errors import CertificateError, DataError, RefusedError, UsageErro
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.policy import Policy
+from attrpriv.problem.composition import parse_composition
 from attrpriv.problem.places import identities, is_remote
+from attrpriv.queries.linear import parse_linear
 from attrpriv.queries.query import Query
 from attrpriv.session.session import Session
 from attrpriv.session.table_reads import public_cells
@@ -48,6 +50,10 @@ class Defence(Protocol):
         """What is proved of it, in words; nothing where nothing is."""
 
     @property
+    def every_table(self) -> bool:
+        """Whether that is proved for every table, not only for tables of these records."""
+
+    @property
     def caution(self) -> str:
         """What is not proved although one might think so."""
 
@@ -59,6 +65,7 @@ class AllRows:
     """The table as it is."""
 
     promise: str = ""
+    every_table: bool = False
     caution: str = ""
 
     def table(self, frame: Any, rows: Whole, seed: int) -> Any:
@@ -71,6 +78,7 @@ class Made:
 
     function: Callable[..., Any]
     promise: str = ""
+    every_table: bool = False
     caution: str = ""
 
     def table(self, frame: Any, rows: Whole, seed: int) -> Any:
@@ -86,6 +94,7 @@ class View:
     cells: Cells
     columns: tuple[str, ...]
     promise: str
+    every_table: bool
     caution: str
 
     def table(self, frame: Any, rows: Whole, seed: int) -> Any:
@@ -124,18 +133,18 @@ def called(function: Callable[..., Any], table: Any, seed: int) -> Any:
     return function(table, seed)
 
 
-def defences_of(given: object, source: Source, scores: Floats, n: int) -> dict[str, Defence]:
+def defences_of(given: object, source: Source, secret: Statistic, n: int) -> dict[str, Defence]:
     """All rows, and what the caller wants to compare with them, by name."""
     named = given if isinstance(given, Mapping) else {} if given is None else {VIEW: given}
     if ALL_ROWS in named:
         raise UsageError(f"defences: {ALL_ROWS!r} is what they are compared with. Give them other names.")
-    return {ALL_ROWS: AllRows(), **{str(name): _defence(str(name), one, source, scores, n) for name, one in named.items()}}
+    return {ALL_ROWS: AllRows(), **{str(name): _defence(str(name), one, source, secret, n) for name, one in named.items()}}
 
 
-def _defence(name: str, given: object, source: Source, scores: Floats, n: int) -> Defence:
+def _defence(name: str, given: object, source: Source, secret: Statistic, n: int) -> Defence:
     policy = given.policy if isinstance(given, Session) else given
     if isinstance(policy, Policy):
-        return view_of(policy, source, scores, n)
+        return view_of(policy, source, secret, n)
     if callable(policy):
         return Made(policy)
     raise UsageError(f"defences: {name} must be a policy, a session or a function of a table. Got a {type(given).__name__}.")
@@ -148,7 +157,7 @@ def policies_in(given: object) -> list[Policy]:
     return [one for one in found if isinstance(one, Policy)]
 
 
-def view_of(policy: Policy, source: Source, scores: Floats, n: int) -> View:
+def view_of(policy: Policy, source: Source, secret: Statistic, n: int) -> View:
     """The view that this policy draws of tables of n such records; a refusal where it draws none."""
     plan = _plan(policy, source, n)
     planned_parts(plan, None)  # rows that may not be handed out are no defence of a model
@@ -162,9 +171,9 @@ def view_of(policy: Policy, source: Source, scores: Floats, n: int) -> View:
     check_schema(source, cells, None)
     cell = row_cells(source, cells)
     columns = columns_left(source, policy.row_id, policy.left_out)
-    if decided(cell, cells, scores):
-        return View(cell, cells, columns, promise=plan.guarantee.statement, caution="")
-    return View(cell, cells, columns, promise="", caution=NOT_COVERED)
+    if decided(cell, cells, secret.scores):
+        return View(cell, cells, columns, plan.guarantee.statement, is_certified(secret.text, plan, policy), caution="")
+    return View(cell, cells, columns, promise="", every_table=False, caution=NOT_COVERED)
 
 
 def _plan(policy: Policy, source: Source, n: int) -> ViewPlan:
@@ -179,6 +188,22 @@ def decided(cell: Whole, cells: Cells, scores: Floats) -> bool:
         if keep and len(inside) and inside.min() != inside.max():
             return False
     return True
+
+
+def is_certified(secret: str, plan: ViewPlan, policy: Policy) -> bool:
+    """Whether the certificate is about this property of a table, in every table; else it takes the records to say so.
+
+    A population's share is no property of a table. Nor is a table's covered where no event of the table is (rarest_event 1).
+    """
+    hidden, asked = plan.secret, parse_composition(secret)
+    if hidden.parameter is not None:
+        return False
+    if hidden.whole_columns:
+        reads = [column for column, _ in parse_linear(secret).coefficients] if asked is None else asked.reads
+        of_tables = policy.reference is not None and policy.reference.rarest_event < 1
+        return of_tables and {*reads} <= {*hidden.whole_columns}
+    same = hidden.composition is not None and asked is not None and asked.condition == hidden.composition.condition
+    return same and asked is not None and asked.condition is not None
 
 
 def spot_check(view: View, frame: Any, rows: Whole, seed: int) -> None:

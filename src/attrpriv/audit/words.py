@@ -58,8 +58,13 @@ def _proved(audit: ModelAudit, one: Attacked) -> str:
     if not one.promise:
         return ""
     leaking = any(r.leaks for r in audit.results if (r.model, r.trained_on) == (one.model, one.trained_on))
-    if not leaking:
+    if not leaking and one.every_table:
         return f"That is proved: {one.promise}. The experiment checks the code."
+    if not leaking:
+        return (
+            f"In these records, the cell of a row that is kept tells what it adds to {audit.secret}. So this holds for tables "
+            f"of such records: {one.promise}. It is a check on the records, and no proof for other tables."
+        )
     return (
         f"This is proved not to be: {one.promise}. Once in {1 / (1 - audit.confidence):,.0f} audits it happens by chance. "
         "Repeat it with another seed, and report it if it happens again (SECURITY.md)."

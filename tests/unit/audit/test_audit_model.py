@@ -71,6 +71,7 @@ def test_a_leak_is_found_and_a_view_has_none_and_a_mutant_has_it_again(records: 
     assert COIN[0] <= view.right <= COIN[1]
     assert view.low <= 0.5 <= view.high
     assert "reveal nothing" in view.promise
+    assert view.every_table
     assert audit.best.trained_on != "view"
 
 
@@ -120,6 +121,7 @@ def test_a_reference_view_hides_the_mean(records: pd.DataFrame) -> None:
     assert audit.result("means").right == 60
     view = audit.result("means", "view")
     assert view.promise
+    assert not view.every_table  # rarest_event 1: the certificate is about the population alone
     assert COIN[0] <= view.right <= COIN[1]
 
 
@@ -227,6 +229,29 @@ def test_a_promise_that_fails_is_said_to(audit: ap.ModelAudit) -> None:
     broken = audit.results[0].model_copy(update={"promise": "nothing shows"})
     told = audit.model_copy(update={"results": (broken,)}).shows[0]
     assert "This is proved not to be: nothing shows. Once in 20 audits" in told
+
+
+def test_proved_is_said_only_where_the_certificate_is_about_the_secret(records: pd.DataFrame) -> None:
+    """Another column that says the same in these records may say something else in a table: a check, and no proof."""
+    twin = records.assign(gender=records.sex)
+    size: dict[str, Any] = {"rows": 400, "shadows": 20, "targets": 5, "defences": policy()}
+    for secret, proved in ((SECRET, True), ("count(sex = 'F')", True), ("share(gender = 'F')", False)):
+        values = (80, 180) if secret.startswith("count") else (0.2, 0.45)
+        view = audit_model(means, twin, secret, values, **size).result("means", "view")
+        assert view.promise
+        assert view.every_table is proved
+
+
+def test_the_words_of_a_proof_and_of_a_check(audit: ap.ModelAudit) -> None:
+    coin = audit.results[0].model_copy(update={"promise": "nothing shows", "low": 0.4, "right": 30})
+    for every_table, said, not_said in (
+        (True, "That is proved: nothing", "no proof"),
+        (False, "no proof for other", "is proved"),
+    ):
+        one = coin.model_copy(update={"every_table": every_table})
+        told = audit.model_copy(update={"results": (one,)}).shows[0]
+        assert said in told
+        assert not_said not in told
 
 
 # ------------------------------------------------------------------------------------------------ whose rows are read
