@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from attrpriv.problem.refusal import Refusal
     from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
+    from attrpriv.session.bridge import Bridge, bridge
     from attrpriv.session.release import Release
     from attrpriv.session.session import Session
 
@@ -51,6 +52,7 @@ __version__ = "0.2.0"
 
 _HOME = {
     "AttrprivError": "errors",
+    "Bridge": "session.bridge",
     "Cause": "errors",
     "Certificate": "methods.base.certificate",
     "CertificateError": "errors",
@@ -80,6 +82,7 @@ _HOME = {
     "Session": "session.session",
     "Tolerance": "assumptions.gaussian",
     "UsageError": "errors",
+    "bridge": "session.bridge",
     "count": "queries.query",
     "mean": "queries.query",
     "plan": "methods.choice.choose",
@@ -97,6 +100,7 @@ _MODULES = {
 
 __all__ = [
     "AttrprivError",
+    "Bridge",
     "Cause",
     "Certificate",
     "CertificateError",
@@ -127,6 +131,7 @@ __all__ = [
     "Tolerance",
     "UsageError",
     "__version__",
+    "bridge",
     "calibration",
     "count",
     "divergences",
