@@ -50,6 +50,8 @@ def outside_again(
     """What the stated policy makes of a recorded release, and what is recorded: as JSON, to be compared."""
     (told,) = entry.plan
     recorded = OutsideRelease.from_json(told)
+    if policy.rows not in (None, recorded.n):
+        raise CertificateError(f"n: must be the policy's rows, {policy.rows}. Got {recorded.n}.")
     problem = outside_problem(policy, recorded.n, types)
     rows = recorded.certificate.individuals
     # How much is left for single persons is decided by the ledger's account, from what each entry took.

@@ -89,6 +89,10 @@ def _read(problem: Problem, reads: str) -> Counted:
     column = parse_column(reads)
     if column is None:
         query = Query("count", where=str(parse_condition(reads)))
+    elif column in problem.bins:  # the law of its bins is stated; whoever reads the column sees more than the bin
+        raise QueryError(
+            f"reads: must be an event, or a column that has no bins: the law within a bin is not known. Got {reads}."
+        )
     else:
         query = Query("count", group_by=column)
     found = counted(problem.model_copy(update={"queries": (query,)}))
