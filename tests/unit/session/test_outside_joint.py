@@ -27,7 +27,7 @@ from attrpriv.session.record import recheck, recorded_plan
 Row = tuple[int, int, int]
 Floats = NDArray[np.float64]
 ROWS, EPSILON = 3, 1.5
-STATES: list[Row] = list(itertools.product((0, 1), repeat=3))
+STATES: list[Row] = list(itertools.product((0, 1), (0, 1), (0, 1)))
 TABLES = list(itertools.product(STATES, repeat=ROWS))
 # Sums of some hundred positive floats: their relative error, and no more.
 SUMS = 1e-12
@@ -66,7 +66,7 @@ def policy(law: Law, within: int | None) -> ap.Policy:
 
 def told(place: Path, law: Law, reads: str | None, order: Sequence[str], within: int | None) -> tuple[Entry, ...]:
     """All of the budget, a share for each; half of it for what is first."""
-    table = pa.table({"c": ["in", "out", "out"], "x": [0, 1, 1], "y": [0, 1, 0]})
+    table = pa.table({"c": ["in", "out", "out"], "x": [0, 1, 1], "y": [0, 1, 0], "w": [0, 3, 2]})
     with ap.Session(table, policy(law, within), ledger=place) as session:
         for k, name in enumerate(order):
             share = 1.0 if k == len(order) - 1 else 0.5
@@ -93,7 +93,8 @@ def response(reader: Reader, b: float, *, ordered: bool) -> Floats:
 def noise(column: int, scale: float) -> Floats:
     """For each table, the logarithm of the weight of each output: the constant in front is the same for all."""
     sums = np.array([sum(row[column] for row in table) for table in TABLES])
-    return -np.abs(np.arange(-1, ROWS + 2)[None, :] - sums[:, None]) / scale
+    found: Floats = -np.abs(np.arange(-1, ROWS + 2)[None, :] - sums[:, None]) / scale
+    return found
 
 
 def tables_given(law: Law, members: int) -> Floats:
@@ -155,6 +156,39 @@ def test_nothing_is_wasted_where_the_category_itself_is_told(within: int | None,
     """An algorithm that reads the category, and a count of it: together they lose all that was promised."""
     entries = told(tmp_path / "x.ledger", LAWS["independent"], None, ("outside", "c"), within)
     assert lost(LAWS["independent"], READERS["the category"][0], entries, within) == pytest.approx(EPSILON, rel=1e-6)
+
+
+def in_one_column(law: Law, within: int | None, epsilon: float = EPSILON) -> ap.Policy:
+    """x and y are told apart in one column w = 2x + y, whose four values the assumption lists."""
+    both = {name: {"values": [0, 1, 2, 3], "probabilities": list(law[2][k])} for k, name in enumerate(("in", "out"))}
+    secret = ap.Secret(f"count({EVENTS['c']})", between=(0, ROWS), within=within)
+    return ap.Policy(rows=ROWS, epsilon=epsilon, protect=[secret], assume=ap.Counts(sensitive="c", given={"w": both}))
+
+
+# Questions about w that are those about x and y, and what an algorithm may do that reads w alone.
+OF_W = {"c": QUERIES["c"], "x": "count(*) filter (where w in (2, 3))", "y": "count(*) filter (where w in (1, 3))"}
+OF_W_READERS: dict[str, Reader] = {"w": lambda row: row[1:], "x": lambda row: row[1], "differ": lambda row: row[1] ^ row[2]}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("order", [("outside", "x", "c"), ("x", "y", "outside")])
+def test_an_algorithm_that_reads_one_column(
+    name: str, order: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "policy", in_one_column)
+    monkeypatch.setitem(globals(), "QUERIES", OF_W)
+    entries = told(tmp_path / "x.ledger", LAWS[name], "w", order, 1)
+    recheck("record", entries)
+    assert all(lost(LAWS[name], reader, entries, 1) <= EPSILON * (1 + SUMS) for reader in OF_W_READERS.values())
+
+
+def test_an_algorithm_that_reads_one_column_may_lose_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that tells x, the set of values that tells most, loses what was promised; it may spend more than whole rows may."""
+    monkeypatch.setitem(globals(), "policy", lambda law, within: in_one_column(law, within, 0.5))
+    law = LAWS["as equal as they can be"]
+    (entry,) = told(tmp_path / "x.ledger", law, "w", ("outside",), 1)
+    assert 1.0 < entry.plan[0]["b"] < 20
+    assert lost(law, OF_W_READERS["x"], [entry], 1) == pytest.approx(0.5, rel=1e-6)
 
 
 def nothing(self: CountHistory, b: float) -> CountHistory:
