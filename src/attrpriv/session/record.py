@@ -28,7 +28,6 @@ from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.outside import outside_again
 from attrpriv.session.table_reads import named_types, public_cells
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
@@ -170,6 +169,8 @@ def _plan_again(entry: Entry, before: LedgerState, types: dict[str, str]) -> boo
     text = entry.details["policy"] or canonical_json(stated)
     _require(json.loads(text) == stated)
     if entry.kind == "outside":
+        from attrpriv.session.outside import outside_again
+
         _require_same(*outside_again(entry, _policy(text), types, earlier), _WORDS)
         return False
     plan = recorded_plan(entry)
