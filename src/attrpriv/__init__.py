@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from attrpriv.problem.refusal import Refusal
     from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
+    from attrpriv.session.bridge import Bridge, bridge
     from attrpriv.session.release import Release
     from attrpriv.session.session import Session
 
@@ -53,6 +54,7 @@ __version__ = "0.2.0"
 
 _HOME = {
     "AttrprivError": "errors",
+    "Bridge": "session.bridge",
     "Cause": "errors",
     "Certificate": "methods.base.certificate",
     "CertificateError": "errors",
@@ -84,6 +86,7 @@ _HOME = {
     "Tolerance": "assumptions.gaussian",
     "UsageError": "errors",
     "audit_model": "audit.model",
+    "bridge": "session.bridge",
     "count": "queries.query",
     "mean": "queries.query",
     "plan": "methods.choice.choose",
@@ -101,6 +104,7 @@ _MODULES = {
 
 __all__ = [
     "AttrprivError",
+    "Bridge",
     "Cause",
     "Certificate",
     "CertificateError",
@@ -133,6 +137,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "audit_model",
+    "bridge",
     "calibration",
     "count",
     "divergences",

@@ -69,11 +69,11 @@ def test_people_get_one_line(name: str, here: Path) -> None:
 
 def test_a_library_that_makes_another_error_of_it(here: Path) -> None:
     code = """
-import attrpriv.session.session as session
+import attrpriv.session.table_reads as reads
 def failing(*_):
     try: press()
     except KeyboardInterrupt: raise ImportError("half imported") from None
-session.open_table = failing
+reads.open_table = failing
 """
     found = run(here, "check", "students.yaml", "--json", first=code)
     assert (found.returncode, json.loads(found.stdout)) == (130, DOCUMENT)
@@ -84,13 +84,13 @@ def test_an_interrupt_that_goes_nowhere_comes_again(here: Path) -> None:
     """An exception inside a destructor is printed and dropped."""
     code = """
 import time
-import attrpriv.session.session as session
+import attrpriv.session.table_reads as reads
 class Dying:
     def __del__(self): press()
 def slow(*_):
     Dying()
     time.sleep(20)
-session.open_table = slow
+reads.open_table = slow
 """
     found = run(here, "check", "students.yaml", "--json", first=code)
     assert (found.returncode, json.loads(found.stdout)) == (130, DOCUMENT)

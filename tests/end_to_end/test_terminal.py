@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 CHILD = """
 import sys
 import ibis
-from attrpriv.session import session
+from attrpriv.session import table_reads
 from attrpriv.engines import progress
 from attrpriv.engines.tables import open_table
 
@@ -29,7 +29,7 @@ connection = ibis.duckdb.connect()
 connection.raw_sql("SET threads = 1")
 made = "150 + sin(range) * 25 AS weight, 60000 + cos(range) * 30000 AS income"
 connection.raw_sql(f"CREATE VIEW slow AS SELECT {made} FROM range({rows})")
-session.open_table = lambda data: open_table(connection.table("slow"))
+table_reads.open_table = lambda data: open_table(connection.table("slow"))
 
 from attrpriv.cli.app import main
 

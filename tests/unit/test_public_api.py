@@ -16,10 +16,10 @@ from tests.end_to_end.material import environment
 ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = """
-    AttrprivError Cause Certificate CertificateError Chain Channel Counts DataError Gaussian GroupTolerance Groups Guarantee
-    Hierarchy ModelAudit Parameter ParameterNetwork Plan Policy PolicyError Problem PublicTable Query QueryError Reference
-    Refusal RefusedError Release Secret Session Tolerance UsageError __version__ audit_model calibration count divergences
-    extend laws mean plan queries rank register total
+    AttrprivError Bridge Cause Certificate CertificateError Chain Channel Counts DataError Gaussian GroupTolerance Groups
+    Guarantee Hierarchy ModelAudit Parameter ParameterNetwork Plan Policy PolicyError Problem PublicTable Query QueryError
+    Reference Refusal RefusedError Release Secret Session Tolerance UsageError __version__ audit_model bridge calibration
+    count divergences extend laws mean plan queries rank register total
 """.split()
 
 HEAVY = {

@@ -27,8 +27,8 @@ from attrpriv.errors import UsageError
 
 NO_PREVIOUS = "0" * 64
 
-Kind = Literal["release", "failure", "view", "answer"]
-KINDS: tuple[Kind, ...] = ("release", "failure", "view", "answer")
+Kind = Literal["release", "failure", "view", "answer", "outside"]
+KINDS: tuple[Kind, ...] = ("release", "failure", "view", "answer", "outside")
 # What reads the table once and for all.
 SPENDS = ("release", "failure")
 
@@ -52,7 +52,7 @@ class ChainError(Exception):
 
 @dataclass(frozen=True)
 class Entry:
-    """A release call or its failure, a view, or an answer. All but the first and last fields are JSON.
+    """A release call or its failure, a view, an answer, or what another library releases. All but a few fields are JSON.
 
     `details` is what `plan` leaves out and a release is rebuilt from; `account` is what the accountant wants to know next time.
     """

@@ -254,6 +254,8 @@ def decide_again(name: str, entry: Entry, history: History) -> Any:
 
 
 Accountant = Callable[[History], Any]
+# What tells of the table itself, and not of a view.
+_OF_THE_TABLE = (*SPENDS, "outside")
 
 
 # In the record of a view: the noisy test before it, where single persons are protected. Such a view is answered from once.
@@ -274,9 +276,9 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
             if kind == "answer":
                 raise RefusedError(f"{name}: holds no view to answer from. Draw it first.")
             return
-        if first.kind in SPENDS:
-            raise _spent(name) if kind in SPENDS else mixed(name, "a release with noise", "a view of the same table")
-        if kind in SPENDS:
+        if first.kind in _OF_THE_TABLE:
+            raise _spent(name) if kind in _OF_THE_TABLE else mixed(name, "a release with noise", "a view of the same table")
+        if kind in _OF_THE_TABLE:
             raise mixed(name, "a view", "a release with noise")
         if first.kind == "view" and "failed" in first.plan:
             raise RefusedError(f"{name}: holds a view that could not be drawn, and nothing is answered from it.")

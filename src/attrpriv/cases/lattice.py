@@ -161,6 +161,16 @@ def _require_possible(counts: Counts, secret: Secret, members: frozenset[str], s
         raise QueryError(f"{secret.text}: its categories have prior share 1, so that no value but all rows is possible.")
 
 
+def independent_rows(problem: Problem) -> tuple[str, ...]:
+    """What a proof rests on that uses no law of what is read: rows that stay in their category look alike."""
+    sensitive = dict.fromkeys(member.sensitive for member in _theta(problem))
+    lines = [
+        f"rows are independent, and those of one category of {column} have one law, whatever it is" for column in sensitive
+    ]
+    known = [f"the adversary knows at most {problem.known_rows:.4g} of the rows"] if problem.known_rows else []
+    return (*lines, *(known or ["the adversary knows no row"]), *common_assumptions(problem))
+
+
 def count_assumptions(found: Counted) -> tuple[str, ...]:
     """Everything the proof rests on."""
     problem = found.problem

@@ -115,7 +115,7 @@ METHODS: tuple[Method, ...] = (
         ),
         page="yardsticks.md",
         proofs={"laplace": ".base.evidence", "count_sequence": ".laplace_sequence.proof"},
-        follows=("count_sequence",),
+        follows=("count_sequence", "outside"),
         covers=frozenset({"non_linear"}),
         hides_entries=True,
     ),
@@ -141,9 +141,10 @@ METHODS: tuple[Method, ...] = (
             "count_direct": ".count_noise.proof",
             "count_cases": ".count_noise.proof",
             "parameter_noise": ".parameter_counts.proof",
+            "outside": ".laplace_sequence.outside",
         },
         asks=("counts",),
-        follows=("count_sequence",),
+        follows=("count_sequence", "outside"),
     ),
     Method(
         "gaussian",
@@ -257,6 +258,9 @@ METHODS: tuple[Method, ...] = (
 
 VIEW = ".view.plan:plan_view"
 """Home of the function that plans a view by itself, before anything is asked."""
+
+OUTSIDE: Mapping[str, str] = MappingProxyType({LATTICE: ".laplace_sequence.outside:curve"})
+"""By shape, home of the function that says what releases of other libraries cost, beside ours."""
 
 MECHANISMS: tuple[str, ...] = tuple(method.name for method in METHODS)
 """The names of ours."""

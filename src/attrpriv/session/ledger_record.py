@@ -45,6 +45,8 @@ class LedgerRecord:
             if entry.kind in _WITHOUT_ANSWER:
                 told = _NOT_DRAWN if entry.kind == "view" and "failed" in entry.plan else _WITHOUT_ANSWER[entry.kind]
                 found.append((str(entry.number), *told, entry.time))
+            if entry.kind == "outside":
+                found.append((str(entry.number), f"outside: {entry.plan[0]['what']}", f"b {entry.plan[0]['b']:g}", entry.time))
             if entry.number > 1 and isinstance(entry.account, dict) and "stated" in entry.account:
                 found.append((str(entry.number), "under a tightened policy:", "", entry.time))
             found += [(str(entry.number), name, value, entry.time) for name, value in _answers(entry)]

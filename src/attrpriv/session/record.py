@@ -28,7 +28,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.table_reads import public_cells
+from attrpriv.session.table_reads import named_types, public_cells
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
 FAILED = (
@@ -52,8 +52,10 @@ def details_of(plan: Plan, types: Mapping[str, str] | None = None, policy: Polic
     A ledger sorts the keys of the policy that it states; `policy` is its text in the order in which it was planned.
     """
     details = {key: value for key, value in plan.to_json().items() if key not in _SHARED}
-    text = None if policy is None else json.dumps(policy.stated)
-    return {**details, "types": dict(types or {}), "policy": text}
+    if policy is None:
+        return {**details, "types": dict(types or {}), "policy": None}
+    texts = [*(query.text for query in plan.queries), *(secret.text for secret in policy.protect)]
+    return {**details, "types": named_types(types or {}, texts), "policy": json.dumps(policy.stated)}
 
 
 def recorded_plan(entry: Entry) -> Plan:
@@ -157,16 +159,21 @@ def _public_answers(plan: Plan) -> list[float]:
 def _plan_again(entry: Entry, before: LedgerState, types: dict[str, str]) -> bool:
     """A release must have what the policy in force asks for, planned again on top of everything before it."""
     stated = entry.account.get("stated", before.stated) if isinstance(entry.account, Mapping) else None
-    if entry.kind not in SPENDS:
-        return False  # a view, or an answer from it
+    if entry.kind in ("view", "answer"):
+        return False
     told = entry.details["types"]
     if any(types.get(name, kind) != kind for name, kind in told.items()):
         raise CertificateError("types: must be those of the entries before. Got another type of a column.")
     types.update(told)
     earlier = None if before.certificate is None else before.certificate.evidence
-    plan = recorded_plan(entry)
     text = entry.details["policy"] or canonical_json(stated)
     _require(json.loads(text) == stated)
+    if entry.kind == "outside":
+        from attrpriv.session.outside import outside_again
+
+        _require_same(*outside_again(entry, _policy(text), types, earlier), _WORDS)
+        return False
+    plan = recorded_plan(entry)
     require_asked_for(plan, _policy(text), types, earlier, by_0_1_0="bound" not in entry.details)
     if entry.kind == "release":
         _require_public(entry, plan)
@@ -202,6 +209,9 @@ def _prove(entry: Entry, proved: set[str]) -> None:
         return
     promised = [(one["epsilon"], one["delta"], one["policy_digest"]) for one in entry.plan]
     _require(promised == [(told["epsilon"], told["delta"], entry.policy_digest) for told in stated])
+    if entry.kind == "outside":
+        _require(entry.answers == [])
+        return
     _require(entry.kind == "failure" or [one["query"] for one in entry.plan] == [one["query"] for one in entry.answers])
     if entry.kind in SPENDS:
         plan = recorded_plan(entry)
@@ -315,6 +325,10 @@ def require_asked_for(
     made, told = again.to_json(), recorded.to_json()
     if by_0_1_0:
         made, told = what_is_bound(made), what_is_bound(told)
+    _require_same(made, told, free, searched)
+
+
+def _require_same(made: Any, told: Any, free: frozenset[str], searched: tuple[str, ...] = ()) -> None:
     for different in _different(made, told, free, searched):
         raise CertificateError(different)
 

@@ -7,18 +7,19 @@ whoever asks: it costs nothing and tells nothing. Everything here is public.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from attrpriv.accounting.hash_chain import Entry, History
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import LedgerState, protects_persons
+from attrpriv.accounting.standing import LedgerState, protects_persons, spent
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.plan import Plan
 from attrpriv.policy import Policy
+from attrpriv.policy.change import require_tighter
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import as_ratio, parse_questions, parts_of
 from attrpriv.queries.query import Query
@@ -66,6 +67,14 @@ class Request:
                 "what is left of the table's budget it may have, as in spend=0.2 (--spend 0.2)."
             )
         return 1.0
+
+    def require_left(self, name: Callable[[], str], policy: Policy) -> None:
+        """A refusal unless something is left of the budget, under the policy in force or a tighter one."""
+        known = self.known
+        if known.stated is not None and known.policy_digest != policy.digest:
+            require_tighter(name(), Policy.from_json(known.stated), policy)
+        if not known.left(policy.epsilon, policy.delta):
+            raise spent(name(), known)
 
     def fitting(self, mechanism: str) -> str:
         """What `auto` means for this table: once it has a view, everything is answered from that."""

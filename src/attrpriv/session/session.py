@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -19,16 +20,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.hash_chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger, Verified
-from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, mixed, require_same_table, spent
-from attrpriv.engines.tables import Source, open_table
-from attrpriv.errors import DataError, PolicyError, RefusedError, UsageError
+from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, mixed, require_same_table
+from attrpriv.engines.tables import Source
+from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.policy import Policy
-from attrpriv.policy.change import require_tighter
 from attrpriv.problem.places import file_state
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
@@ -39,15 +39,26 @@ from attrpriv.session.record import FAILED, details_of
 from attrpriv.session.release import Answer, Release, drawn_answers
 from attrpriv.session.request import Request, require_answered
 from attrpriv.session.split import Planner, Queries, Ranked, Steps, choose_split, read_questions
-from attrpriv.session.table_reads import identifier_lines, public_cells, read, require_other_records, require_other_reference
+from attrpriv.session.table_reads import (
+    identifier_lines,
+    opened_table,
+    public_cells,
+    public_facts,
+    read,
+    require_other_records,
+    require_other_reference,
+)
 from attrpriv.session.turns import Turn, in_turns
 
 if TYPE_CHECKING:
+    from attrpriv.methods.base.outside import OutsideRelease
     from attrpriv.problem.problem import Problem
+    from attrpriv.session.bridge import Bridge
     from attrpriv.session.view_rows import ViewRows
 
 # A plan that another process overtook is made again. Each time somebody got on, so this is never reached by two.
 _TRIES = 1000
+_OVERTAKEN = "{}: others release so often that no plan lasts until it is recorded. Try again."
 
 
 @in_turns
@@ -187,7 +198,7 @@ class Session:
                     "earlier version wrote it. See attrpriv ledger."
                 )
             overtaken = asked.head
-        raise RefusedError(f"{ledger.name}: others release so often that no plan lasts until it is recorded. Try again.")
+        raise RefusedError(_OVERTAKEN.format(ledger.name))
 
     def view(
         self,
@@ -217,7 +228,7 @@ class Session:
             return self._rows_of(plan, ledger).table(parts)
         for file in files_of(Path(out), parts):
             check_out(file, self._data, force=force)
-        source = self._opened()  # an engine for this file alone: what it spills goes when it does
+        source = opened_table(self._data)  # an engine for this file alone: what it spills goes when it does
         limit_memory(source, low_memory=low_memory)
         rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time, self._belongs.named())
         rows.write(Path(out), parts, low_memory=low_memory)
@@ -266,13 +277,9 @@ class Session:
         queries = asked.new or asked.queries
         require_columns(queries, self.policy, types)
         problem = self.policy.problem(queries, n, types, public_cells(self.policy, n, types, self._data))
-        known = asked.known
-        if not asked.new or known.standing.view or problem.public:
+        if not asked.new or asked.known.standing.view or problem.public:
             return problem
-        if known.stated is not None and known.policy_digest != self.policy.digest:
-            require_tighter(self.ledger_name, Policy.from_json(known.stated), self.policy)
-        if not known.left(problem.epsilon, problem.delta):
-            raise spent(self.ledger_name, known)
+        asked.require_left(lambda: self.ledger_name, self.policy)
         return asked.on_top(problem, asked.share(spend, must_say=must_say))
 
     def _fitting(self, asked: Request, spend: float | None, mechanism: str) -> tuple[Problem, str]:
@@ -288,6 +295,32 @@ class Session:
     def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None, spend: float | None = None) -> str | None:
         """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
         return self._look(parts_of(read_questions(queries, self.policy))).note(plan, self.policy, spend)
+
+    def bridge(self, *, reads: str | None = None) -> Bridge:
+        """The b that other libraries may still spend for one row, on top of all that the ledger holds. Reads no row."""
+        from attrpriv.session.bridge import crossing, on_top_of
+
+        return crossing(on_top_of(self._look(()), lambda: self.ledger_name, self.policy, self._public_facts()), reads)
+
+    def record_outside(self, *, b: float, what: str, reads: str | None = None) -> Entry:
+        """Count a release of another library that is b-private for one row replaced, delta 0, and *then* make it.
+
+        `reads`: the event or the column that is all it reads. Recorded twice, it counts twice. Refused where no rule covers it.
+        """
+        from attrpriv.methods.choice.outside import plan_outside
+        from attrpriv.session.bridge import on_top_of
+        from attrpriv.session.outside import record
+
+        self._require_same_process()
+        ledger, facts = self._require_ledger(), self._public_facts()
+        require_other_records(self.policy, self._open)
+        for _ in range(_TRIES):
+            asked = self._look(())
+            planned = plan_outside(on_top_of(asked, lambda: ledger.name, self.policy, facts), b, what, reads)
+            rule = self._candidate("outside", planned, asked, ()).rule(ledger.name)
+            with suppress(StaleError):
+                return record(ledger, planned, self.policy, facts[1], self._time(), rule)
+        raise RefusedError(_OVERTAKEN.format(ledger.name))
 
     @property
     def left(self) -> float:
@@ -323,74 +356,41 @@ class Session:
                 answers = self._from_view(plan, plan.view, ledger)
             else:
                 values = plan.answered(read(self._open, plan, self.policy))
-                if values is None:
-                    self._record_failure(ledger, plan, asked)
+                if values is None:  # that is what this call tells, so it is recorded before it is told
+                    self._commit(ledger, "failure", plan, asked, ())
                     return RefusedError(FAILED)
                 answers = drawn_answers(plan, values)
-            entry = ledger.commit(
-                kind="release" if plan.view is None else "answer",
-                time=self._time(),
-                policy_digest=plan.policy_digest,
-                plan=plan.entries(chosen=True),
-                answers=[answer.to_json() for answer in answers],
-                details=details_of(plan, self._types_for(plan), self.policy) if plan.draws else None,
-                allowed=None if plan.view is not None else self._candidate("release", plan, asked).rule(ledger.name),
-            )
-            return Release(plan, answers, entry)
+            kind: Kind = "release" if plan.view is None else "answer"
+            return Release(plan, answers, self._commit(ledger, kind, plan, asked, answers))
         except BaseException as error:
             error.__cause__ = error.__context__ = None
             return error.with_traceback(None)
 
-    def _types_for(self, plan: Plan) -> dict[str, str]:
-        """The types of the columns that a release is about: public, and needed to plan it again."""
-        texts = [*(query.text for query in plan.queries), *(secret.text for secret in self.policy.protect)]
-        return {name: kind for name, kind in self._public_facts()[1].items() if any(name in text for text in texts)}
-
-    def _candidate(self, kind: Kind, plan: Plan, asked: Request) -> Candidate:
+    def _candidate(self, kind: Kind, plan: Plan | OutsideRelease, asked: Request, queries: tuple[Query, ...]) -> Candidate:
         on = asked.known.standing.joint
-        asking = tuple(text for query in plan.queries for text in query.alike)
+        asking = tuple(text for query in queries for text in query.alike)
         named = self._belongs.named(asked.known.standing.table)
         return Candidate(kind, plan.policy_digest, self.policy.stated, named, plan.n, plan.certificate, on, asking)
 
-    def _record_failure(self, ledger: Ledger, plan: Plan, asked: Request) -> None:
-        """That nothing could be answered is what this call tells, so it is recorded before it is told."""
-        ledger.commit(
-            kind="failure",
+    def _commit(self, ledger: Ledger, kind: Kind, plan: Plan, asked: Request, answers: tuple[Answer, ...]) -> Entry:
+        return ledger.commit(
+            kind=kind,
             time=self._time(),
             policy_digest=plan.policy_digest,
             plan=plan.entries(chosen=True),
-            answers=[],
-            details=details_of(plan, self._types_for(plan), self.policy),
-            allowed=self._candidate("failure", plan, asked).rule(ledger.name),
+            answers=[answer.to_json() for answer in answers],
+            details=details_of(plan, self._public_facts()[1], self.policy) if plan.draws else None,
+            allowed=None if kind == "answer" else self._candidate(kind, plan, asked, plan.queries).rule(ledger.name),
         )
 
     def _open(self) -> Source:
         self._require_same_process()
         if self._source is None:
-            self._source = self._opened()
+            self._source = opened_table(self._data)
         return self._source
 
-    def _opened(self) -> Source:
-        failure: DataError
-        try:
-            return open_table(self._data)
-        except DataError as error:
-            failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
-        raise failure
-
     def _public_facts(self) -> tuple[int, Mapping[str, str]]:
-        """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""
-        if isinstance(self._data, str | Path) and self.policy.rows is not None and not Path(self._data).exists():
-            return self.policy.rows, {}
-        source = self._open()
-        if source.rows is None and self.policy.rows is None:
-            raise PolicyError(f"rows: must be declared, because {source.name} does not say how many rows it has. Add rows.")
-        if None not in (source.rows, self.policy.rows) and source.rows != self.policy.rows:
-            raise DataError(f"rows: must be the number of rows of the table, {source.rows}. Got {self.policy.rows}.")
-        n = self.policy.rows if source.rows is None else source.rows
-        if n is None or n < 2:
-            raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
-        return n, source.columns
+        return public_facts(self._data, self.policy, self._open)
 
     def _require_ledger(self) -> Ledger:
         return self._belongs.ledger()

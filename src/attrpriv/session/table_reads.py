@@ -14,7 +14,7 @@ from typing import Any
 from attrpriv.engines.gram import GramRead, gram
 from attrpriv.engines.grid import Grid
 from attrpriv.engines.scan import ColumnRead, scan
-from attrpriv.engines.tables import Source
+from attrpriv.engines.tables import Source, open_table
 from attrpriv.engines.tally import TallyRead
 from attrpriv.errors import CertificateError, DataError, PolicyError
 from attrpriv.methods.base.accuracy import IDENTIFIER
@@ -35,6 +35,35 @@ OTHER_SIZE = (
 )
 # A table that is only opened where it has to be read.
 Opened = Callable[[], Source]
+
+
+def opened_table(data: object) -> Source:
+    failure: DataError
+    try:
+        return open_table(data)
+    except DataError as error:
+        failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
+    raise failure
+
+
+def public_facts(data: object, policy: Policy, opened: Opened) -> tuple[int, Mapping[str, str]]:
+    """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""
+    if isinstance(data, str | Path) and policy.rows is not None and not Path(data).exists():
+        return policy.rows, {}
+    source = opened()
+    if source.rows is None and policy.rows is None:
+        raise PolicyError(f"rows: must be declared, because {source.name} does not say how many rows it has. Add rows.")
+    if None not in (source.rows, policy.rows) and source.rows != policy.rows:
+        raise DataError(f"rows: must be the number of rows of the table, {source.rows}. Got {policy.rows}.")
+    n = policy.rows if source.rows is None else source.rows
+    if n is None or n < 2:
+        raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
+    return n, source.columns
+
+
+def named_types(types: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
+    """The types of the columns that these texts name: public, and needed to plan a release again."""
+    return {name: kind for name, kind in types.items() if any(name in text for text in texts)}
 
 
 def require_other_records(policy: Policy, opened: Opened) -> None:

@@ -1,5 +1,7 @@
 """The evidence of a sequence of counts, sums, histograms and averages with Laplace noise: one proof for all of them.
 
+What other algorithms released, each b-private for one row, stands in the same sequence (`laplace_sequence.outside`).
+
 Pure epsilon, and additive: what the counts lose together, whichever rule is best (`laplace_sequence.loss`), plus what is
 lost by noise that is scaled to the whole range of a statistic, under which any table looks like any other. The next query may
 depend on the answers before: each bound holds for every output by itself (docs/theory/count-sequences.md).
@@ -13,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field
 
@@ -57,7 +59,9 @@ class CountHistory(FrozenModel):
     """Everything that was drawn: each statistic once, what is no longer told apart, and what range noise has cost."""
 
     draws: tuple[CountDraw, ...] = ()
-    free: NonNegative = Field(default=0.0, description="the sum of width/scale of statistics that are not told apart")
+    free: NonNegative = Field(
+        default=0.0, description="the sum of width/scale of statistics that are not told apart, and of b of other algorithms"
+    )
     ranged: NonNegative = Field(default=0.0, description="epsilon of noise that is scaled to the whole range")
 
     def counted(self, new: CountDraw) -> CountHistory:
@@ -68,7 +72,11 @@ class CountHistory(FrozenModel):
                 return self.model_copy(update={"draws": (*self.draws[:k], more, *self.draws[k + 1 :])})
         if len(self.draws) < MOST_DRAWS:
             return self.model_copy(update={"draws": (*self.draws, new)})
-        return self.model_copy(update={"free": (self.free + new.rate * new.width) * ROUNDED_UP})
+        return self.spending(new.rate * new.width)
+
+    def spending(self, b: float) -> CountHistory:
+        """With what any algorithm told that is b-private for one row, and may have read all of it."""
+        return self.model_copy(update={"free": (self.free + b) * ROUNDED_UP})
 
     def ranging(self, loss: float) -> CountHistory:
         """With noise for the whole range."""
@@ -121,22 +129,18 @@ class SequenceCheck(FrozenModel):
         return self.model_copy(update={"laws": laws, "joint": joint})
 
 
-class CountSequenceEvidence(Evidence):
-    """Laplace noise on counts and averages, everything released so far taken together."""
+class SequenceEvidence(Evidence):
+    """Everything released so far taken together: what was drawn, and what each secret loses by it."""
 
-    words: ClassVar[str] = "answers with Laplace noise"
     room: ClassVar[str] = INTERVALS
     goes_on: ClassVar[bool] = True
-    kind: Literal["count_sequence"] = "count_sequence"
     past: CountHistory = Field(default_factory=CountHistory)
     now: CountDraw | None = Field(default=None, description="the statistic of this release, where its law is used")
-    terms: tuple[LaplaceTerm, ...] = Field(default=(), description="this release, where its noise is for the whole range")
     checks: tuple[SequenceCheck, ...] = ()
 
     def after(self) -> CountHistory:
         """Everything drawn, this release included."""
-        drawn = self.past if self.now is None else self.past.counted(self.now)
-        return drawn.ranging(math.fsum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * ROUNDED_UP)
+        return self.past if self.now is None else self.past.counted(self.now)
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
@@ -168,19 +172,31 @@ class CountSequenceEvidence(Evidence):
 
     def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
         """The loss of everything drawn where laws are off; noise for the whole range rests on none."""
-        if self.now is None and not self.past.reads:
+        if not self.after().reads:
             return unaffected(epsilon)
         return off_by(lambda off: or_infinite(self._wider(off).loss))
 
-    def _wider(self, off: float) -> CountSequenceEvidence:
+    def _wider(self, off: float) -> Self:
         return self.model_copy(update={"checks": tuple(check.wider(off) for check in self.checks)})
 
     def follows(self, earlier: object | None) -> bool:
         """Whether what it calls past is what `earlier` says was drawn; None: nothing was."""
         if earlier is None:
             return self.past == CountHistory()
-        before = CountSequenceEvidence.read(earlier)
+        before = SequenceEvidence.read(earlier)
         return before is not None and self.past == before.after()
+
+
+class CountSequenceEvidence(SequenceEvidence):
+    """Laplace noise on counts and averages, everything released so far taken together."""
+
+    words: ClassVar[str] = "answers with Laplace noise"
+    kind: Literal["count_sequence"] = "count_sequence"
+    terms: tuple[LaplaceTerm, ...] = Field(default=(), description="this release, where its noise is for the whole range")
+
+    def after(self) -> CountHistory:
+        drawn = super().after()
+        return drawn.ranging(math.fsum((term.sensitivity + term.granularity) / term.scale for term in self.terms) * ROUNDED_UP)
 
     def covers_tally(self, told: Counted) -> bool:
         if self.now is None:

@@ -20,7 +20,14 @@ from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import LEAST_LEFT
 from attrpriv.methods.base.evidence import LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.tally import Tally
-from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, CountSequenceEvidence, JointLaw, SequenceCheck
+from attrpriv.methods.laplace_sequence.proof import (
+    CountDraw,
+    CountHistory,
+    CountSequenceEvidence,
+    JointLaw,
+    SequenceCheck,
+    SequenceEvidence,
+)
 from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
@@ -46,7 +53,7 @@ class Standing:
     def of(cls, problem: Problem) -> Standing:
         if problem.earlier is None:
             return cls(CountHistory(), {}, CountSequenceEvidence(), 0.0, problem.spend)
-        earlier = CountSequenceEvidence.read(problem.earlier)
+        earlier = SequenceEvidence.read(problem.earlier)
         if earlier is None:
             raise Refusal(
                 Cause.STATISTIC, "follows counts and averages with Laplace noise only.", needs="a count or an average"
@@ -84,7 +91,7 @@ def range_budget(problem: Problem) -> tuple[float, Proof]:
 def range_assumes(problem: Problem) -> tuple[str, ...]:
     """What noise for the whole range rests on, and what was released before it."""
     lines = ["nothing about the law of the rows: any table looks like any other"]
-    earlier = CountSequenceEvidence.read(problem.earlier)
+    earlier = SequenceEvidence.read(problem.earlier)
     if earlier is not None and earlier.after().reads:
         lines = [
             "of this release: nothing about the law of the rows",

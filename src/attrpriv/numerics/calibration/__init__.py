@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from attrpriv.numerics.calibration.linear_program import EnvelopeProgram, KernelProgram, optimal_envelope, optimal_kernel
     from attrpriv.numerics.calibration.network_quilt import NetworkQuilt, network_score
     from attrpriv.numerics.calibration.quantile_clip import QuantileClip, clip_rmse, least_error_split
+    from attrpriv.numerics.calibration.row_bridge import RowCase, row_budget, row_epsilon
     from attrpriv.numerics.calibration.set_valued import (
         CheckedCell,
         MovingNoise,
@@ -69,6 +70,7 @@ _HOME = {
     "MovingNoise": "attrpriv.numerics.calibration.set_valued",
     "NetworkQuilt": "attrpriv.numerics.calibration.network_quilt",
     "QuantileClip": "attrpriv.numerics.calibration.quantile_clip",
+    "RowCase": "attrpriv.numerics.calibration.row_bridge",
     "SetValuedNoise": "attrpriv.numerics.calibration.set_valued",
     "UnequalNoise": "attrpriv.numerics.calibration.gaussian",
     "approximate_chain_score": "attrpriv.numerics.calibration.chain_quilt",
@@ -104,6 +106,8 @@ _HOME = {
     "noise_variance": "attrpriv.numerics.calibration.gaussian",
     "optimal_envelope": "attrpriv.numerics.calibration.linear_program",
     "optimal_kernel": "attrpriv.numerics.calibration.linear_program",
+    "row_budget": "attrpriv.numerics.calibration.row_bridge",
+    "row_epsilon": "attrpriv.numerics.calibration.row_bridge",
     "set_valued_lam": "attrpriv.numerics.calibration.set_valued",
     "set_valued_variance": "attrpriv.numerics.calibration.set_valued",
     "unequal_noise": "attrpriv.numerics.calibration.gaussian",
@@ -124,6 +128,7 @@ __all__ = [
     "MovingNoise",
     "NetworkQuilt",
     "QuantileClip",
+    "RowCase",
     "SetValuedNoise",
     "UnequalNoise",
     "approximate_chain_score",
@@ -159,6 +164,8 @@ __all__ = [
     "noise_variance",
     "optimal_envelope",
     "optimal_kernel",
+    "row_budget",
+    "row_epsilon",
     "set_valued_lam",
     "set_valued_variance",
     "unequal_noise",
