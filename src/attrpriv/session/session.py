@@ -390,7 +390,7 @@ class Session:
         return self._source
 
     def _public_facts(self) -> tuple[int, Mapping[str, str]]:
-        return public_facts(self._data, self.policy, self._open)
+        return public_facts(self.policy, self._open, gone=isinstance(self._data, str | Path) and not Path(self._data).exists())
 
     def _require_ledger(self) -> Ledger:
         return self._belongs.ledger()

@@ -43,12 +43,16 @@ def opened_table(data: object) -> Source:
         return open_table(data)
     except DataError as error:
         failure = error.with_traceback(None)  # its frames hold the table, whose repr shows rows
+    del data  # and so would this one
     raise failure
 
 
-def public_facts(data: object, policy: Policy, opened: Opened) -> tuple[int, Mapping[str, str]]:
-    """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""
-    if isinstance(data, str | Path) and policy.rows is not None and not Path(data).exists():
+def public_facts(policy: Policy, opened: Opened, *, gone: bool) -> tuple[int, Mapping[str, str]]:
+    """n and the column types: from the table's metadata, or from the policy where the table is not there yet.
+
+    It is not given the table itself: a frame that holds it shows rows where opening fails.
+    """
+    if gone and policy.rows is not None:
         return policy.rows, {}
     source = opened()
     if source.rows is None and policy.rows is None:

@@ -33,7 +33,7 @@ from tests.end_to_end.material import (
 )
 
 PLANTED = "PLANTED-4711"
-session_module = importlib.import_module("attrpriv.session.session")
+table_reads = importlib.import_module("attrpriv.session.table_reads")
 
 
 @pytest.fixture
@@ -401,10 +401,10 @@ def fail(*_: Any, **__: Any) -> Any:
 # Where something unexpected happens, and the command that meets it.
 UNEXPECTED: dict[str, tuple[Callable[[pytest.MonkeyPatch], None], tuple[str, ...]]] = {
     "init": (lambda patch: patch.setattr(starter, "open_table", fail), ("init", "students.parquet", "--out", "n.yaml")),
-    "check": (lambda patch: patch.setattr(session_module, "open_table", fail), ("check", "students.yaml")),
-    "plan": (lambda patch: patch.setattr(session_module, "open_table", fail), ("plan", "students.yaml")),
-    "release, opening": (lambda patch: patch.setattr(session_module, "open_table", fail), ("release", "students.yaml")),
-    "release, reading": (lambda patch: patch.setattr("attrpriv.session.table_reads.scan", fail), ("release", "students.yaml")),
+    "check": (lambda patch: patch.setattr(table_reads, "open_table", fail), ("check", "students.yaml")),
+    "plan": (lambda patch: patch.setattr(table_reads, "open_table", fail), ("plan", "students.yaml")),
+    "release, opening": (lambda patch: patch.setattr(table_reads, "open_table", fail), ("release", "students.yaml")),
+    "release, reading": (lambda patch: patch.setattr(table_reads, "scan", fail), ("release", "students.yaml")),
     "release, noise": (
         lambda patch: patch.setattr(importlib.import_module("attrpriv.methods.base.column_plan"), "add_gaussian", fail),
         ("release", "students.yaml"),

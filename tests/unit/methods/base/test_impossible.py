@@ -8,20 +8,30 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
 
 from attrpriv.errors import AttrprivError
 from attrpriv.methods.base.certificate import Certificate
+from attrpriv.methods.base.outside import OutsideRelease
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.choice.outside import plan_outside
 from attrpriv.methods.table import METHODS
-from tests.unit.methods.proofs import every
+from tests.unit.methods.laplace_sequence.test_plan import STAY, asked
+from tests.unit.methods.proofs import every as every_plan
 
 Path = tuple[str | int, ...]
 
 # Of which fewer may be listed: a proof then speaks of fewer secrets, and `covers` and the binding find what is missing.
 FEWER = {("laplace", "terms"), ("gaussian", "checks")}
+
+
+@cache
+def every() -> dict[str, Plan | OutsideRelease]:
+    """Every plan, and what the ledger keeps of another library's release, which no plan draws."""
+    return {**every_plan(), "outside": plan_outside(asked(STAY), 0.01, "a histogram", None)}
 
 
 def test_every_kind_is_here() -> None:
@@ -60,7 +70,7 @@ def reached(told: Any, epsilon: float) -> float | None:
         return None
 
 
-def promise(kind: str) -> tuple[Plan, Any]:
+def promise(kind: str) -> tuple[Plan | OutsideRelease, Any]:
     made = every()[kind]
     return made, {**made.certificate.to_json(), "delta": 1 - 1e-9}
 
