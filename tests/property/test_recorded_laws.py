@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from attrpriv.errors import UsageError
+from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.recorded import recorded_delta
 from attrpriv.numerics.divergences import recorded_pairs
-from attrpriv.numerics.divergences.recorded_pairs import epsilon_at, hockey_stick, hockey_stick_lower
+from attrpriv.numerics.divergences.recorded_pairs import GRID_ETA, epsilon_at, hockey_stick, hockey_stick_lower
 from attrpriv.numerics.laws import recorded_frequencies
 from attrpriv.numerics.laws.recorded_inversion import NoisyLaws, noisy_laws
 from attrpriv.numerics.laws.recorded_rows import RecordedRows
@@ -236,7 +237,7 @@ def brute(laws: NoisyLaws, epsilon: float, within: float) -> float:
 def test_blocks_find_what_every_pair_gives(within: int, epsilon: float) -> None:
     laws = noisy_laws(RecordedRows.of(SOME, SOME % 2 + SOME // 3), 12, range(20, 61), 1.0, 0.5)
     most = brute(laws, epsilon, within)
-    charge = (1 + math.exp(epsilon)) * laws.largest_eta
+    charge = (1 + math.exp(epsilon)) * (laws.largest_eta + GRID_ETA)
     found = hockey_stick(laws, epsilon, within=within)
     assert most <= found.delta <= most * 1.002 + 1.01 * charge
     assert abs(found.pair[0] - found.pair[1]) <= within
@@ -267,6 +268,14 @@ def test_what_the_laws_miss_is_charged() -> None:
     gained = hockey_stick(wide, 1.0).delta - hockey_stick(laws, 1.0).delta
     assert gained == pytest.approx((1 + math.e) * 1e-4, rel=1e-6)
     assert hockey_stick(NoisyLaws(laws.secrets, laws.bins, laws.step, laws.probabilities, laws.eta + 1.0), 0.0).delta == 1.0
+
+
+def test_the_grid_of_the_noise_is_charged() -> None:
+    """Rounding to a grid of 2^-32 sigma moves a normal law by half a step; noise on the grid is drawn by `noise.exact`."""
+    moved = max(granularity(sigma) / sigma for sigma in (1.0, 1.5, 1.999, 2.0, 1e-9, 3e17)) / 2
+    assert 2 * math.erf(moved / 2 / math.sqrt(2)) <= GRID_ETA
+    exact = NoisyLaws(np.zeros(2), np.arange(2), 1.0, np.array([[0.5, 0.5], [0.5, 0.5]]), np.zeros(2))
+    assert hockey_stick(exact, 1.0, pairs=[(0, 1)]).delta >= (1 + math.e) * GRID_ETA
 
 
 def test_a_pair_that_no_law_has_is_refused() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
+    from attrpriv.numerics.calibration.chain_curve import chain_budget, chain_epsilon
     from attrpriv.numerics.calibration.chain_quilt import (
         ChainScore,
         approximate_chain_score,
@@ -78,6 +79,8 @@ _HOME = {
     "case_loss": "attrpriv.numerics.calibration.count_cases",
     "certified_coupling": "attrpriv.numerics.calibration.coupling",
     "certified_kernel": "attrpriv.numerics.calibration.kernel",
+    "chain_budget": "attrpriv.numerics.calibration.chain_curve",
+    "chain_epsilon": "attrpriv.numerics.calibration.chain_curve",
     "chain_loss": "attrpriv.numerics.calibration.chain_quilt",
     "chain_score": "attrpriv.numerics.calibration.chain_quilt",
     "classical_mu": "attrpriv.numerics.calibration.gaussian",
@@ -136,6 +139,8 @@ __all__ = [
     "case_loss",
     "certified_coupling",
     "certified_kernel",
+    "chain_budget",
+    "chain_epsilon",
     "chain_loss",
     "chain_score",
     "classical_mu",

@@ -24,6 +24,7 @@ whole-number bounds; nothing is assumed of the slices. Only one law of the rows 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -33,7 +34,16 @@ from typing import TYPE_CHECKING
 from attrpriv.errors import Cause, CertificateError, RefusedError
 from attrpriv.numerics.calibration.kernel import SOLVED_SHARE, require_prior, require_size, whole_row
 from attrpriv.numerics.calibration.linear_program import optimal_envelope
-from attrpriv.numerics.calibration.secret_laws import BITS, Rows, exp_lower, float_laws, loss_upper, require_rows, secret_laws
+from attrpriv.numerics.calibration.secret_laws import (
+    BITS,
+    Rows,
+    SecretLaws,
+    exp_lower,
+    float_laws,
+    loss_upper,
+    require_rows,
+    secret_laws,
+)
 from attrpriv.numerics.laws.fixed_point import SHORT
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
@@ -75,13 +85,20 @@ def certified_coupling(records: RecordLaws, pairs: CountPairs, epsilon: float, p
     require_prior(prior, pairs)
     laws = secret_laws(records, pairs, "counts")
     solved = optimal_envelope(float_laws(laws), prior, epsilon * SOLVED_SHARE)
-    low, high = _bounds(solved.envelope, epsilon * _TARGET_SHARE)
+    return coupling_within(laws, solved.envelope, epsilon, low=pairs.low, optimum=solved.error)
+
+
+def coupling_within(
+    laws: SecretLaws, envelope: NDArray[np.float64], epsilon: float, *, low: int = 0, optimum: float = math.nan
+) -> CertifiedCoupling:
+    """The coupling whose targets lie within e^epsilon of this envelope, each as near to its law as that allows."""
+    least, most = _bounds(envelope, epsilon * _TARGET_SHARE)
     sources = tuple(whole_slices(masses) for masses in laws.masses)
-    targets = tuple(nearest_law(source, low, high) for source in sources)
-    loss = coupling_loss_upper(sources, targets, records, pairs)
+    targets = tuple(nearest_law(source, least, most) for source in sources)
+    loss = slices_loss(sources, targets, laws)
     if not loss <= epsilon:
         raise CertificateError("optimal: the coupling loses more than it was made for. Nothing was released.")
-    return CertifiedCoupling(laws.start, pairs.low, sources, targets, loss, solved.error)
+    return CertifiedCoupling(laws.start, low, sources, targets, loss, optimum)
 
 
 def coupling_loss_upper(
@@ -89,7 +106,11 @@ def coupling_loss_upper(
 ) -> float:
     """An upper bound on the loss of what is drawn from these slices, over every pair."""
     require_exact(records)
-    laws = secret_laws(records, pairs, "counts")
+    return slices_loss(sources, targets, secret_laws(records, pairs, "counts"))
+
+
+def slices_loss(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], laws: SecretLaws) -> float:
+    """The same for laws in whole numbers."""
     for name, rows in (("sources", sources), ("targets", targets)):
         require_rows(name, rows, len(laws.masses), laws.values, _TOTAL)
     bounds = [output_bounds(*rows) for rows in zip(laws.masses, sources, targets, strict=True)]

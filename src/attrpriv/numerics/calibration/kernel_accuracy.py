@@ -114,10 +114,14 @@ def error_for(kernel: CertifiedKernel, laws: SecretLaws, target: NDArray[np.floa
 
 def coupling_error(coupling: CertifiedCoupling, records: RecordLaws, pairs: CountPairs, prior: Sequence[float]) -> KernelError:
     """The error of a mechanism that reads the secret."""
+    require_prior(prior, pairs)
+    return slices_error(coupling, secret_laws(records, pairs, "counts"), prior)
+
+
+def slices_error(coupling: CertifiedCoupling, laws: SecretLaws, prior: Sequence[float]) -> KernelError:
+    """The same for laws in whole numbers."""
     import numpy as np
 
-    require_prior(prior, pairs)
-    laws = secret_laws(records, pairs, "counts")
     chances, worst = [0.0] * laws.values, [0] * laws.values
     for share, masses, source, target in zip(prior, laws.masses, coupling.sources, coupling.targets, strict=True):
         by_distance = [0] * laws.values

@@ -11,6 +11,7 @@ from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
     from attrpriv.numerics.divergences.chain_influence import ChainInfluence
+    from attrpriv.numerics.divergences.chain_ratio import ChainRatio
     from attrpriv.numerics.divergences.families import FamilyWasserstein, family_wasserstein
     from attrpriv.numerics.divergences.gaussian import (
         gaussian_delta,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "ChainInfluence": "attrpriv.numerics.divergences.chain_influence",
+    "ChainRatio": "attrpriv.numerics.divergences.chain_ratio",
     "Closeness": "attrpriv.numerics.divergences.wasserstein",
     "FamilyWasserstein": "attrpriv.numerics.divergences.families",
     "Influence": "attrpriv.numerics.divergences.influence",
@@ -71,6 +73,7 @@ _HOME = {
 
 __all__ = [
     "ChainInfluence",
+    "ChainRatio",
     "Closeness",
     "FamilyWasserstein",
     "Influence",

@@ -4,7 +4,12 @@
     for every a in A and b in B:   H(P_a || P_b)  <=  sum over bins of max(0, max over A of P - e^eps min over B of P)
 
 A pair of blocks is split in half until it is a pair of secrets, or until no more is gained by it. Laws are `NoisyLaws`, whose
-floats are off by `eta` in L1: that is charged (1 + e^eps) times.
+floats are off by `eta` in L1, and noise is drawn on a grid (`GRID_ETA`): both are charged (1 + e^eps) times. Laws with
+`slopes` are of answers that are not rounded. A bin then counts as
+
+    min(P, max(0, G) + min(L/6, max(0, L - |G|))),    G = P - e^eps Q,   L a bound on how the densities' difference changes
+
+within it. That moves with errors of P and Q twice as fast as max(0, G), so `eta` is charged twice.
 
 | symbol | here |
 |---|---|
@@ -19,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -39,6 +44,12 @@ if TYPE_CHECKING:
 _SAME = SOLVED_UP
 _AT_ONCE = 1 << 22
 _LARGEST_EPSILON = 700.0
+GRID_ETA: Final = 1e-10
+"""What the grid of the noise changes of a law, in L1, at most.
+
+The sum is first rounded to a grid of at most 2^-32 sigma: a normal law that moves by 2^-33 sigma changes by 2^-32/sqrt(2 pi),
+or 9.3e-11. That noise on the grid is not the normal law's share of each cell changes less than 2^-64.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,8 @@ def hockey_stick(
     (0.2534, 0.00029)
     """
     factor = _factor(laws, epsilon)
-    charge = (1 + factor) * laws.largest_eta
+    times = 1 if laws.slopes is None else 2
+    charge = (1 + factor) * (times * laws.largest_eta + GRID_ETA)
     most, pair = _largest(laws, factor, within, pairs, max(0.0, enough - charge), close)
     return RecordedPair(min(1.0, (most * COMPUTED_UP + charge) * COMPUTED_UP), pair)
 
@@ -80,10 +92,12 @@ def hockey_stick_lower(
     """At most the largest delta of any pair."""
     factor = _factor(laws, epsilon)
     _, pair = _largest(laws, factor, within, pairs, 0.0, 1e-3)
+    if not len(laws.secrets):
+        return 0.0
     places = [int(np.searchsorted(laws.secrets, one)) for one in pair]
     first, second = laws.probabilities[places]
     found = float(np.maximum(first - factor * second, 0.0).sum())
-    return max(0.0, found * COMPUTED_DOWN - (1 + factor) * laws.largest_eta * COMPUTED_UP)
+    return max(0.0, found * COMPUTED_DOWN - (1 + factor) * (laws.largest_eta + GRID_ETA) * COMPUTED_UP)
 
 
 def epsilon_at(
@@ -129,13 +143,12 @@ def _largest(
         return 0.0, (math.nan, math.nan) if not len(laws.secrets) else (float(laws.secrets[0]),) * 2
     if pairs is not None:
         return _listed(laws, factor, pairs)
-    levels = _levels(laws.probabilities)
+    levels = _levels(laws)
     first = second = np.zeros(1, dtype=np.int64)
     best, pair, bound = 0.0, (float(laws.secrets[0]), float(laws.secrets[-1])), 0.0
     for depth in range(len(levels)):
-        top, bottom = levels[depth]
-        first, second = _near(laws, first, second, len(top), within)
-        found = _excess(top, bottom, factor, first, second)
+        first, second = _near(laws, first, second, len(levels[depth].top), within)
+        found = _excess(levels[depth], factor, first, second)
         if depth == len(levels) - 1:
             apart = first != second
             first, second, found = first[apart], second[apart], found[apart]
@@ -158,15 +171,40 @@ def _largest(
     raise AssertionError("the last level returns")
 
 
-def _levels(probabilities: Array) -> list[tuple[Array, Array]]:
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """The largest and the least probability of each bin in blocks of secrets; and its slopes, where answers are not rounded."""
+
+    top: Array
+    bottom: Array
+    steep: tuple[Array, Array, Array] | None = None
+    """The largest and the least slope, and the largest bend."""
+
+    @classmethod
+    def of(cls, laws: NoisyLaws) -> _Blocks:
+        slopes = laws.slopes
+        steep = None if slopes is None else (slopes.middle, slopes.middle, slopes.bend)
+        return cls(laws.probabilities, laws.probabilities, steep)
+
+    def halved(self) -> _Blocks:
+        steep = None
+        if self.steep is not None:
+            most, least, bend = self.steep
+            steep = _halved(np.maximum, most), _halved(np.minimum, least), _halved(np.maximum, bend)
+        return _Blocks(_halved(np.maximum, self.top), _halved(np.minimum, self.bottom), steep)
+
+
+def _levels(laws: NoisyLaws) -> list[_Blocks]:
     """Envelopes of blocks of secrets: of all of them, of the two halves, and so on down to single secrets."""
-    levels = [(probabilities, probabilities)]
-    while len(levels[0][0]) > 1:
-        top, bottom = levels[0]
-        if len(top) % 2:
-            top, bottom = np.concatenate([top, top[-1:]]), np.concatenate([bottom, bottom[-1:]])
-        levels.insert(0, (np.maximum(top[::2], top[1::2]), np.minimum(bottom[::2], bottom[1::2])))
+    levels = [_Blocks.of(laws)]
+    while len(levels[0].top) > 1:
+        levels.insert(0, levels[0].halved())
     return levels
+
+
+def _halved(of: np.ufunc, lines: Array) -> Array:
+    even = np.concatenate([lines, lines[-1:]]) if len(lines) % 2 else lines
+    return np.asarray(of(even[::2], even[1::2]))
 
 
 def _near(laws: NoisyLaws, first: Places, second: Places, blocks: int, within: float | None) -> tuple[Places, Places]:
@@ -189,20 +227,32 @@ def _ends(laws: NoisyLaws, blocks: int) -> tuple[Array, Array]:
     return laws.secrets[starts], laws.secrets[np.minimum(starts + size, len(laws.secrets)) - 1]
 
 
-def _excess(top: Array, bottom: Array, factor: float, first: Places, second: Places) -> Array:
+def _excess(blocks: _Blocks, factor: float, first: Places, second: Places) -> Array:
     found = np.empty(len(first))
-    size = max(1, _AT_ONCE // max(1, top.shape[1]))
+    size = max(1, _AT_ONCE // max(1, blocks.top.shape[1]))
     for start in range(0, len(first), size):
-        part = slice(start, start + size)
-        over = top[first[part]] - factor * bottom[second[part]]
+        a, b = first[start : start + size], second[start : start + size]
+        over = blocks.top[a] - factor * blocks.bottom[b]
+        if blocks.steep is not None:
+            over = _unrounded(blocks, factor, a, b, over)
         np.maximum(over, 0.0, out=over)
-        found[part] = over.sum(axis=1)
+        found[start : start + size] = over.sum(axis=1)
     return found
+
+
+def _unrounded(blocks: _Blocks, factor: float, a: Places, b: Places, over: Array) -> Array:
+    """What a bin adds at most where its answers are told apart: where the two densities may cross within it, a little more."""
+    assert blocks.steep is not None
+    most, least, bend = blocks.steep
+    change = np.maximum(most[a] - factor * least[b], factor * most[b] - least[a]) + bend[a] + factor * bend[b]
+    apart = np.maximum(-over, blocks.bottom[a] - factor * blocks.top[b])
+    crossing = np.clip(change - np.maximum(apart, 0.0), 0.0, change / 6)
+    return np.asarray(np.minimum(np.maximum(over, 0.0) + crossing, blocks.top[a]))
 
 
 def _middles(
     laws: NoisyLaws,
-    levels: list[tuple[Array, Array]],
+    levels: list[_Blocks],
     depth: int,
     first: Places,
     second: Places,
@@ -227,7 +277,7 @@ def _middles(
     a, b = a[(differ := a != b)], b[differ]
     if not len(a):
         return 0.0, (float(laws.secrets[0]), float(laws.secrets[-1]))
-    reached = _excess(laws.probabilities, laws.probabilities, factor, a, b)
+    reached = _excess(levels[-1], factor, a, b)
     return float(reached.max()), _secrets(laws, a, b, int(reached.argmax()))
 
 
@@ -240,5 +290,5 @@ def _listed(laws: NoisyLaws, factor: float, pairs: Sequence[tuple[int, int]]) ->
     both = np.array([*pairs, *((b, a) for a, b in pairs)], dtype=np.int64).reshape(-1, 2)
     if not len(both) or both.min() < 0 or both.max() >= len(laws.secrets):
         raise UsageError("pairs: must be one or more pairs of places in the secrets of the laws.")
-    found = _excess(laws.probabilities, laws.probabilities, factor, both[:, 0], both[:, 1])
+    found = _excess(_Blocks.of(laws), factor, both[:, 0], both[:, 1])
     return float(found.max()), _secrets(laws, both[:, 0], both[:, 1], int(found.argmax()))

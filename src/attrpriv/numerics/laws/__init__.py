@@ -11,6 +11,7 @@ from attrpriv.lazy import attribute
 
 if TYPE_CHECKING:
     from attrpriv.numerics.laws.binomial import BinomialTails, binomial_tails
+    from attrpriv.numerics.laws.chain_family import ChainFamily
     from attrpriv.numerics.laws.count_cases import CountCases, case_laws
     from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
     from attrpriv.numerics.laws.gaussian import GaussianLaw, GaussianMixture
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 _HOME = {
     "BinomialTails": "attrpriv.numerics.laws.binomial",
     "Cell": "attrpriv.numerics.laws.law_box",
+    "ChainFamily": "attrpriv.numerics.laws.chain_family",
     "CountCases": "attrpriv.numerics.laws.count_cases",
     "CountPairs": "attrpriv.numerics.laws.records",
     "EndRange": "attrpriv.numerics.laws.intervals",
@@ -64,6 +66,7 @@ _HOME = {
 __all__ = [
     "BinomialTails",
     "Cell",
+    "ChainFamily",
     "CountCases",
     "CountPairs",
     "EndRange",

@@ -16,6 +16,7 @@ A cell of frequencies t, of half width h around m, is left out at once if
     |phi(m)|^2 + |d/dt |phi(m)|^2| h + Var_w(s) h^2  <  e^(-100/n),
 
 because |phi|^2 = E cos(t (s - s') + u (q - q')) with an independent copy, whose second derivative in t is at most 2 Var_w(s).
+All frequencies t of one u are left out where the sum over values v of s of |E_w[e^(iuq); s = v]| is as small.
 
 What must never change: no frequency is left out on trust, and every error is added.
 """
@@ -129,8 +130,11 @@ class SumInversion:
         slack = 8 * UNIT * (math.pi * self.tilt.share_s + float(u.max(initial=0.0)) * self.tilt.share_q) + 1e-13
         width = max(1, self.turn // _CELLS)
         cells = self.turn // width
-        line = np.repeat(np.arange(len(u)), cells)
-        cell = np.tile(np.arange(cells), len(u))
+        # |phi(t, u)| is at most the sum over values v of s of |E_w[e^(iuq); s = v]|, whatever t is.
+        largest = np.abs(inner + self.tilt.of_value).sum(axis=1)
+        lines = np.flatnonzero(largest**2 * SOLVED_UP + slack >= least)
+        line = np.repeat(lines, cells)
+        cell = np.tile(np.arange(cells), len(lines))
         while True:
             looked += len(cell)
             if looked * len(self.tilt.values) > _MOST_TERMS:

@@ -35,6 +35,7 @@ import numpy as np
 from attrpriv.errors import UsageError
 from attrpriv.numerics.laws.recorded_frequencies import SumInversion, less_one
 from attrpriv.numerics.laws.recorded_rows import RecordedRows, Tilt, pairwise, spans
+from attrpriv.numerics.laws.recorded_slopes import Slopes, bin_slopes, powers_left_out
 from attrpriv.numerics.rounding import SOLVED_UP, SUMMED_UP, UNIT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class NoisyLaws:
     """One law for each secret that has one, on common bins: `probabilities[k, j]` is of the answer `bins[j] * step`.
 
     `eta[k]` is at least the L1 distance of line k from the true law, over all bins of the line. `void` are the secrets that no
-    n rows have.
+    n rows have. `slopes` are there for answers that are not rounded: how the density changes within each bin.
     """
 
     secrets: Array
@@ -71,6 +72,7 @@ class NoisyLaws:
     probabilities: Array
     eta: Array
     void: tuple[float, ...] = ()
+    slopes: Slopes | None = None
 
     @property
     def largest_eta(self) -> float:
@@ -102,11 +104,13 @@ def noisy_laws(
     step: float,
     shift: ArrayLike | None = None,
     secret: Literal["sum", "share"] = "sum",
+    *,
+    rounded: bool = True,
 ) -> NoisyLaws:
     """The law of the rounded noisy sum for each secret: a sum of s ("sum"), or how many of n rows have s = 1 ("share").
 
     Sigma, step and shift are in units of the column q, the secrets in units of s; sigma and shift may be one number or one for
-    each secret.
+    each secret. Not `rounded`: bins are for looking at an answer that is released as it is, and the laws have `slopes`.
 
     >>> laws = noisy_laws(RecordedRows.of([0, 0, 1, 1], [0, 1, 1, 2]), 20, [8, 12], 2.0, 1.0)
     >>> [round(float(law @ laws.bins), 6) for law in laws.probabilities], laws.largest_eta < 1e-11
@@ -129,7 +133,7 @@ def noisy_laws(
         known, void, runs = _sum_runs(rows, n, wanted, noise / per)
     if not runs:
         return NoisyLaws(wanted[:0], np.zeros(0, np.int64), step, np.zeros((0, 0)), np.zeros(0), void)
-    return _on_bins(runs, wanted[known], noise[known] / per, moved[known] / per, width, step, void)
+    return _on_bins(runs, wanted[known], noise[known] / per, moved[known] / per, width, step, void, rounded=rounded)
 
 
 def _one_each(name: str, value: ArrayLike, wanted: Array) -> Array:
@@ -318,7 +322,15 @@ def _reaches(sides: Sequence[_Side], many: Whole, noise: Array) -> tuple[Array, 
 
 
 def _on_bins(
-    runs: Sequence[_Run], secrets: Array, noise: Array, moved: Array, width: float, step: float, void: tuple[float, ...]
+    runs: Sequence[_Run],
+    secrets: Array,
+    noise: Array,
+    moved: Array,
+    width: float,
+    step: float,
+    void: tuple[float, ...],
+    *,
+    rounded: bool,
 ) -> NoisyLaws:
     """All laws on the bins that hold every one of them, but for chances that are charged."""
     centres = np.concatenate([run.centres for run in runs]) + moved
@@ -342,6 +354,8 @@ def _on_bins(
     fine = bins * parts
     shown = np.sinc(u * (width / parts) / (2 * math.pi))
     found = np.empty((len(secrets), bins))
+    slopes = None if rounded else Slopes(np.empty((len(secrets), bins)), np.empty((len(secrets), bins)))
+    beyond = powers_left_out(sigma / width, base * width, float(u[-1]) * width)
     eta = np.empty(len(secrets))
     start = 0
     edge = (first - 0.5) * width + 0.5 * width / parts
@@ -352,16 +366,20 @@ def _on_bins(
             inner = slice(k, min(k + size, len(run.places)))
             outer = slice(start + inner.start, start + inner.stop)
             place = centres[outer] - edge
-            fades = np.exp(-((noise[outer, None] * u) ** 2) / 2) * shown
-            terms = values[inner] * fades
+            smooth = np.exp(-((noise[outer, None] * u) ** 2) / 2)
+            terms = values[inner] * smooth
             sizes = np.abs(terms)
             turned = np.conj(terms * np.exp(1j * u * place[:, None]))
             # The angles u (centre - edge), what rounding the step and sigma does to u and to the fading, and some products.
             apart = 16 * window + 4 * (np.abs(centres[outer]) + np.abs(moved[outer]))
             units = u * apart[:, None] + 8 * (noise[outer, None] * u) ** 2 + 32
-            wrong = errors[inner] * fades + UNIT * units * sizes
+            wrong = errors[inner] * smooth + UNIT * units * sizes
+            if slopes is not None:
+                there = bin_slopes(turned, wrong, u * width, parts, bins, beyond)
+                slopes.middle[outer], slopes.bend[outer] = there.middle, there.bend
             full = np.zeros((inner.stop - inner.start, fine // 2 + 1), dtype=np.complex128)
-            full[:, : len(u)] = turned
+            full[:, : len(u)] = turned * shown
+            wrong, sizes = wrong * shown, sizes * np.abs(shown)
             masses = np.fft.irfft(full, fine, axis=1)
             found[outer] = masses.reshape(len(masses), bins, parts).sum(axis=2)
             power = wrong[:, 0] ** 2 + 2 * (wrong[:, 1:] ** 2).sum(axis=1)
@@ -373,4 +391,5 @@ def _on_bins(
     np.maximum(found, 0.0, out=found)
     order = np.argsort(secrets, kind="stable")
     numbers = first + np.arange(bins, dtype=np.int64)
-    return NoisyLaws(secrets[order], numbers, step, found[order], eta[order], void)
+    kept = None if slopes is None else Slopes(slopes.middle[order], slopes.bend[order])
+    return NoisyLaws(secrets[order], numbers, step, found[order], eta[order], void, kept)

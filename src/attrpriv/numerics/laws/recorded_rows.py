@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _LARGEST = 2**40
 # How far a value may be from a whole number of spacings, in spacings: what dividing two floats does.
 _OFF = 1e-9
+_AT_ONCE = 1 << 18
 # Of a centre so many bits are kept, so that it times the number of rows is exact.
 _CENTRE_BITS = 22
 
@@ -212,11 +213,14 @@ class Tilt:
         # Of the weights, of their sum, and of the powers, which are off by their sizes.
         units = 256 + len(self.weights) + 2 * float(np.abs(self.theta * (self.values - self.centre[0])).max())
         found = np.empty(len(of_s))
-        for k in range(len(of_s)):
-            powers = of_s[k] * s + of_q[k] * q
-            top, largest = float(powers.max()), float(np.abs(of_s[k] * s).max() + np.abs(of_q[k] * q).max())
-            log = top + math.log(float(self.weights @ np.exp(powers - top))) if largest < 1e300 else math.inf
-            found[k] = log + UNIT * (units + 8 * largest)
+        reach = np.abs(of_s) * float(np.abs(s).max()) + np.abs(of_q) * float(np.abs(q).max())
+        size = max(1, _AT_ONCE // len(s))
+        for start in range(0, len(of_s), size):
+            part = slice(start, start + size)
+            powers = np.where(reach[part, None] < 1e300, of_s[part, None] * s + of_q[part, None] * q, 0.0)
+            top = powers.max(axis=1)
+            log = top + np.log(np.exp(powers - top[:, None]) @ self.weights)
+            found[part] = np.where(reach[part] < 1e300, log, math.inf) + UNIT * (units + 8 * reach[part])
         return found
 
 

@@ -15,10 +15,10 @@ from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.evidence import Counted
 from attrpriv.methods.count_noise.proof import CountCasesCheck, CountCasesEvidence
-from attrpriv.numerics.calibration.count_cases import case_delta, case_loss, case_loss_lower, least_case_scale
+from attrpriv.numerics.calibration.count_cases import _log_outputs, case_delta, case_loss, case_loss_lower, least_case_scale
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import least_laplace_scale
-from attrpriv.numerics.laws.count_cases import CountCases, case_laws
+from attrpriv.numerics.laws.count_cases import CountCases, MixedMasses, case_laws
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
 
 event = RecordLaws.event
@@ -233,3 +233,14 @@ def test_noise_that_is_not_drawn_proves_nothing() -> None:
         certificate("none", 5.0, 0.0).verify()
     with pytest.raises(CertificateError):
         certificate("gaussian", 0.0, 1e-6).verify()
+
+
+@pytest.mark.parametrize(("error", "floor"), [(0.0, 0.0), (0.05, 0.0), (0.0, 0.01), (0.05, 0.01)])
+def test_what_masses_may_be_off_is_in_the_bounds_of_outputs(error: float, floor: float) -> None:
+    """Against the sum over all counts: a share of each output, and what may have underflowed, and hardly more."""
+    masses, scale = np.array([0.2, 0.0, 0.5, 0.3]), 1.7
+    low, high = _log_outputs(MixedMasses(0, masses, error, floor), scale)
+    for o in range(4):
+        exact = sum(float(mass) * math.exp(-abs(o - f) / scale) for f, mass in enumerate(masses))
+        assert math.log(exact * (1 + error) + floor) <= high[o] <= math.log(exact * (1 + error) + floor) + 1e-9
+        assert math.log(exact * (1 - error) - floor) - 1e-9 <= low[o] <= math.log(exact * (1 - error) - floor)

@@ -8,7 +8,13 @@ import mpmath
 import pytest
 
 from attrpriv.errors import RefusedError, UsageError
-from attrpriv.numerics.calibration.direct import continuous_gaussian_sigma, direct_delta, least_direct_scale, least_scale
+from attrpriv.numerics.calibration.direct import (
+    continuous_gaussian_sigma,
+    direct_delta,
+    least_direct_scale,
+    least_scale,
+    noise_law,
+)
 from attrpriv.numerics.calibration.pair_families import Events, family_of, noisy_delta
 from attrpriv.numerics.divergences.all_pairs import all_pairs_delta
 from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum, discrete_gaussian, discrete_laplace
@@ -302,3 +308,11 @@ def test_a_delta_below_the_accuracy_of_floats_is_refused() -> None:
 def test_where_no_noise_is_enough_the_search_says_so() -> None:
     with pytest.raises(UsageError, match="no finite noise"):
         least_scale(lambda scale: False, 1.0)
+
+
+def test_no_noise_is_0_for_sure() -> None:
+    law = noise_law("none", 0.0)
+    assert (law.start, law.masses.tolist(), law.error, law.lost) == (0, [1.0], 0.0, 0.0)
+    for scale in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(UsageError, match="scale"):
+            noise_law("laplace", scale)

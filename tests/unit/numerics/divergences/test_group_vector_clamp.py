@@ -81,3 +81,21 @@ def test_whitening() -> None:
     assert 0 < found[1] < 1e-11
     for wrong in ([[1.0, 1.0], [1.0, 1.0]], [[1.0, 0.0], [0.0, 0.0]], [[math.nan, 0.0], [0.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]]):
         assert whitened(np.array(wrong)) is None
+
+
+def test_the_worst_corner_of_the_tolerance_counts() -> None:
+    """Correlated averages: what nobody can take back is longest in one corner only, and it is that one."""
+    laws = ((1.0, 0.4), (0.4, 1.0)), ((4.0, -1.0), (-1.0, 9.0))
+    case = VectorCase(
+        n=50, low=10, high=20, apart=10, members=(((3.0, 1.0), laws[0]),), rest=(((1.0, 2.0), laws[1]),), mean_tolerance=0.1
+    )
+    total = np.array([[0.5, 0.3], [0.3, 0.4]])
+    reach = [0.1 * 10 / 50 * (1.0 + root) for root in (2.0, 3.0)]
+    lengths = [
+        math.sqrt(float(corner @ np.linalg.solve(total, corner)))
+        for corner in (np.array([reach[0], reach[1]]), np.array([reach[0], -reach[1]]))
+    ]
+    found = ball_delta(case, total, 0.0, Ball(0.0, np.eye(2)))(0.2)
+    exact = gaussian_delta(0.2, max(lengths))
+    assert exact <= found <= exact * (1 + 1e-6) + 1e-9
+    assert found > 2 * gaussian_delta(0.2, min(lengths))

@@ -153,3 +153,16 @@ def test_errors_of_both_laws_by_their_formula(epsilon: float) -> None:
         np.maximum(one - math.exp(epsilon) * other, 0).sum() + 0.02, rel=1e-12
     )
     assert lattice_max_divergence(LatticeLaw(0, one, 0.0, 0.01), LatticeLaw(0, other, 0.0, 0.0)) == math.inf
+
+
+@pytest.mark.parametrize("n", [4, 30])
+@pytest.mark.parametrize("eta", [1e-9, 1e-4, 0.03, 0.2])
+@pytest.mark.parametrize(("one", "other"), [(0.4, 0.6), (0.45, 0.5), (0.2, 0.21)])
+def test_the_least_lambda_is_where_eta_is_used_up(n: int, eta: float, one: float, other: float) -> None:
+    """By exact masses: just there eta holds, and a little below it does not; 0 only where it holds at 0."""
+    p, q = exact(n, one), exact(n, other)
+    found = lattice_approximate_max_divergence(binomial_sum(n, one, 0, one), binomial_sum(n, other, 0, other), eta)
+    assert truth(p, q, found) <= eta
+    assert (found == 0.0) == (truth(p, q, 0.0) <= eta)
+    if found:
+        assert truth(p, q, found * (1 - 1e-6)) > eta
