@@ -21,10 +21,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from attrpriv.errors import UsageError
-from attrpriv.problem.installed import installed
-from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, SHIFT, UNEQUAL
+from attrpriv.problem.assumption import installed
+from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, RECORDED, SHIFT, STATED, UNEQUAL
 
 ROOM = "attrpriv.methods"
+# Where it is computed what the answers would tell without noise: cases know the laws, and stand above the base.
+EXACT_ANSWER = "attrpriv.cases.exact_answer:exact_answer"
 # What a form answers: averages and sums (also over subsets of public size), counts and what is made of them, statistics that
 # are no averages, or whatever is asked.
 Statistics = Literal["averages", "subsets", "counts", "non_linear", "any"]
@@ -48,6 +50,8 @@ class Form:
     """Whether it shares no budget with other releases."""
     too_slow: str = ""
     """Home of a function that says in words for what size `auto` tries it, where a problem is larger; none: it is fast."""
+    reads_secret: bool = False
+    """Whether answers are made of sensitive columns that the query does not name; not where these are only checked."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,6 @@ class Method:
     """The kinds of assumption to name where another one is made; none: it needs no assumption."""
     follows: tuple[str, ...] = ()
     """The kinds of evidence that it may follow, and that leave room for more of it; none: it stands alone."""
-    reads_secret: bool = False
-    """Whether the sensitive column of the table at hand is read to make the answer."""
     needs_delta: bool = False
     """Whether it is refused where delta is 0."""
     covers: frozenset[str] = frozenset()
@@ -100,10 +102,9 @@ class Method:
 METHODS: tuple[Method, ...] = (
     Method(
         "subsample",
-        (Form((), ".view.answers:plan"),),
+        (Form((), ".view.answers:plan", reads_secret=True),),
         page="view.md",
         proofs={"view": ".view.plan", "reference_view": ".view.reference", "sorted_view": ".view.sorted"},
-        reads_secret=True,
         covers=frozenset({"any"}),
     ),
     Method(
@@ -133,7 +134,9 @@ METHODS: tuple[Method, ...] = (
         "laplace",
         (
             Form((QUILT,), ".parameter_counts.plan:plan_laplace", alone=True),
+            Form((STATED,), ".stated_laws.plan:plan_laplace", alone=True),
             Form((LATTICE,), ".count_noise.laplace:plan"),
+            Form((CHAIN,), ".chain_noise.plan:plan"),
         ),
         page="exact-calibration.md",
         proofs={
@@ -141,17 +144,22 @@ METHODS: tuple[Method, ...] = (
             "count_direct": ".count_noise.proof",
             "count_cases": ".count_noise.proof",
             "parameter_noise": ".parameter_counts.proof",
+            "stated_noise": ".stated_laws.proof",
             "outside": ".laplace_sequence.outside",
+            "chain_laplace": ".chain_noise.proof",
+            "chain_outside": ".chain_noise.outside",
         },
         asks=("counts",),
-        follows=("count_sequence", "outside"),
+        follows=("count_sequence", "outside", "chain_laplace", "chain_outside"),
     ),
     Method(
         "gaussian",
         (
             Form((QUILT,), ".parameter_counts.plan:plan_gaussian", alone=True),
+            Form((STATED,), ".stated_laws.plan:plan_gaussian", alone=True),
             Form((LATTICE,), ".count_noise.gaussian:plan", alone=True),
-            Form((UNEQUAL,), ".groups.plan:plan", "averages", alone=True),
+            Form((RECORDED,), ".recorded.plan:plan", alone=True),
+            Form((UNEQUAL,), ".groups.plan:plan", "averages", alone=True, reads_secret=True),
             Form((POPULATION,), ".hierarchy.means:plan", "averages", alone=True),
             Form((SHIFT,), ".gaussian.plan:plan", "subsets"),
         ),
@@ -161,6 +169,7 @@ METHODS: tuple[Method, ...] = (
             "groups": ".groups.proof",
             "groups_vector": ".groups.proof",
             "hierarchy": ".hierarchy.proof",
+            "recorded": ".recorded.proof",
         },
         asks=("gaussian",),
         follows=("gaussian",),
@@ -179,10 +188,11 @@ METHODS: tuple[Method, ...] = (
     Method(
         "transport",
         (
-            Form((LATTICE,), ".count_transport.plan:plan", alone=True),
-            Form((POPULATION,), ".hierarchy.transport:plan", "averages", alone=True),
-            Form((UNEQUAL,), ".group_transport.plan:plan", "averages", alone=True),
-            Form((SHIFT,), ".transport.plan:choose", "subsets", too_slow=".transport.plan:too_slow"),
+            Form((STATED,), ".stated_laws.plan:plan_transport", alone=True, reads_secret=True),
+            Form((LATTICE,), ".count_transport.plan:plan", alone=True, reads_secret=True),
+            Form((POPULATION,), ".hierarchy.transport:plan", "averages", alone=True, reads_secret=True),
+            Form((UNEQUAL,), ".group_transport.plan:plan", "averages", alone=True, reads_secret=True),
+            Form((SHIFT,), ".transport.plan:choose", "subsets", too_slow=".transport.plan:too_slow", reads_secret=True),
         ),
         page="transport.md",
         proofs={
@@ -193,21 +203,20 @@ METHODS: tuple[Method, ...] = (
             "group_vector_transport": ".group_transport.proof",
             "count_transport": ".count_transport.proof",
             "count_hybrid": ".count_transport.proof",
+            "stated_coupling": ".stated_laws.proof",
         },
         asks=("gaussian", "groups", "hierarchy"),
         follows=("transport_sequence",),
-        reads_secret=True,
         covers=frozenset({"subsets"}),
         on_exact_laws=True,
         errs_by_table=True,
     ),
     Method(
         "calibrated_weights",
-        (Form((SHIFT,), ".calibrated_weights.plan:plan", "averages"),),
+        (Form((SHIFT,), ".calibrated_weights.plan:plan", "averages", reads_secret=True),),
         page="calibrated-weights.md",
         proofs={"calibrated_weights": ".calibrated_weights.proof"},
         asks=("gaussian",),
-        reads_secret=True,
         needs_delta=True,
         on_exact_laws=True,
         errs_by_table=True,
@@ -225,27 +234,45 @@ METHODS: tuple[Method, ...] = (
         "wasserstein",
         (
             Form((QUILT,), ".parameter_counts.plan:plan_wasserstein"),
+            Form((STATED,), ".stated_laws.plan:plan_wasserstein", alone=True),
             Form((LATTICE,), ".count_noise.wasserstein:plan"),
         ),
         page="wasserstein.md",
-        proofs={"wasserstein": ".count_noise.proof", "parameter_wasserstein": ".parameter_counts.proof"},
+        proofs={
+            "wasserstein": ".count_noise.proof",
+            "parameter_wasserstein": ".parameter_counts.proof",
+            "stated_wasserstein": ".stated_laws.proof",
+        },
         asks=("counts",),
     ),
     Method(
         "optimal",
         (
             Form((QUILT,), ".parameter_counts.plan:plan_optimal", too_slow=".parameter_counts.plan:too_slow"),
-            Form((LATTICE,), ".optimal.plan:plan", too_slow=".optimal.plan:too_slow"),
+            Form(
+                (STATED,),
+                ".stated_laws.plan:plan_optimal",
+                alone=True,
+                too_slow=".stated_laws.plan:too_slow",
+                reads_secret=True,
+            ),
+            Form((LATTICE,), ".optimal.plan:plan", too_slow=".optimal.plan:too_slow", reads_secret=True),
         ),
         page="optimal.md",
-        proofs={"kernel": ".optimal.proof", "coupling": ".optimal.proof", "parameter_kernel": ".parameter_counts.proof"},
+        proofs={
+            "kernel": ".optimal.proof",
+            "coupling": ".optimal.proof",
+            "parameter_kernel": ".parameter_counts.proof",
+            "stated_kernel": ".stated_laws.proof",
+        },
         asks=("counts",),
-        reads_secret=True,
     ),
     Method(
         "constant",
         (
             Form((QUILT,), ".parameter_counts.plan:plan_constant"),
+            Form((STATED,), ".stated_laws.plan:plan_constant"),
+            Form((RECORDED,), ".recorded.constant:plan"),
             Form((), ".yardsticks.counts:plan_constant", "counts"),
             Form((), ".yardsticks.averages:plan_constant"),
         ),
@@ -259,7 +286,7 @@ METHODS: tuple[Method, ...] = (
 VIEW = ".view.plan:plan_view"
 """Home of the function that plans a view by itself, before anything is asked."""
 
-OUTSIDE: Mapping[str, str] = MappingProxyType({LATTICE: ".laplace_sequence.outside:curve"})
+OUTSIDE: Mapping[str, str] = MappingProxyType({LATTICE: ".laplace_sequence.outside:curve", CHAIN: ".chain_noise.outside:curve"})
 """By shape, home of the function that says what releases of other libraries cost, beside ours."""
 
 MECHANISMS: tuple[str, ...] = tuple(method.name for method in METHODS)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
 
+from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenModel
 from attrpriv.numerics.laws.binomial import binomial_above, binomial_below
 from attrpriv.problem.counted import case_runs, count_pairs, share_range
-from attrpriv.problem.installed import installed, require_free
 from attrpriv.problem.secret import Secret
-from attrpriv.problem.shapes import MIXED
+from attrpriv.problem.shapes import LATTICE, MIXED, NOTHING, STATED
 
 if TYPE_CHECKING:
     from attrpriv.assumptions.gaussian import FittedRecord
@@ -27,9 +28,13 @@ if TYPE_CHECKING:
 
 _ROOM = "attrpriv.assumptions"
 OURS: Mapping[str, str] = MappingProxyType(
-    {kind: f"{_ROOM}.{kind}" for kind in ("chain", "channel", "counts", "gaussian", "groups", "hierarchy", "parameter_network")}
+    {
+        kind: f"{_ROOM}.{kind}"
+        for kind in ("chain", "channel", "counts", "gaussian", "groups", "hierarchy", "laws", "parameter_network", "records")
+    }
 )
 """The kinds of this package, each with its module."""
+ENTRY_POINTS = "attrpriv.methods"
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Assumption(FrozenModel):
     """What it makes of a statistic (`problem.shapes`): methods know shapes, not assumptions."""
     normal_rows: ClassVar[bool] = False
     """Whether it rests on rows being normal, so that the shape of public records matters."""
+    lists_tables: ClassVar[bool] = False
+    """Whether it rests on several public tables, which `public_tables` names."""
     kind: str
 
     @classmethod
@@ -133,6 +140,10 @@ class Assumption(FrozenModel):
         """What it was fitted on, so that a release can tell that this is another table; None: it is stated."""
         return None
 
+    def public_tables(self) -> Sequence[PublicRecords]:
+        """Where it `lists_tables`: all public tables that it rests on, none of which may be the private one."""
+        return ()
+
     def public_centres(self) -> Mapping[str, tuple[float, float]]:
         """Mean and standard deviation of columns, both public: floats near them are added without rounding."""
         return {}
@@ -167,6 +178,20 @@ class Assumption(FrozenModel):
     def explained(self) -> tuple[str, ...]:
         """Whose belief it is, and what they may know, in sentences for `attrpriv explain`."""
         return (f"Whoever believes: {self}.",)
+
+
+ONE_ROW = "of a single row stated laws speak (kind: laws), and counts where its entries are hidden"
+
+
+def shape_of(theta: Sequence[Assumption], secrets: Sequence[Secret]) -> str:
+    """What the assumption makes of a statistic (`problem.shapes`).
+
+    Of an entry that is hidden behind counts only the law of what its own row adds is used: other rows are independent of it.
+    """
+    shapes = {member.shape for member in theta}
+    if shapes == {LATTICE} and any(secret.entries is not None for secret in secrets):
+        return STATED
+    return NOTHING if not shapes else shapes.pop() if len(shapes) == 1 else MIXED
 
 
 # ----------------------------------------------------------------------------------------------------------------------------
@@ -296,3 +321,42 @@ class StatesBelief(Belief):
 
     def single(self, secret: Secret) -> bool:
         return self.exact and sum(weight > 0 for weight in self.weights) < 2
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What installed packages bring along: methods and assumptions of others, by entry points of the group `attrpriv.methods`.
+#
+# An entry point is a `Method`, the class of an assumption (which registers itself when it is loaded), or a function that
+# registers some. They are loaded once, and only where a method or a kind is looked for that is not ours.
+# What must never change: one that cannot be loaded is an error that names it. A plan that silently lacks a method is not
+# chosen from all of them.
+
+
+@cache
+def installed() -> tuple[object, ...]:
+    """What the entry points are; functions among them have been called."""
+    from importlib.metadata import entry_points
+
+    found = []
+    for point in entry_points(group=ENTRY_POINTS):
+        reason = None
+        try:
+            found.append(point.load())
+            if callable(found[-1]) and not isinstance(found[-1], type):
+                found[-1]()
+        except Exception as error:  # whatever a foreign module does
+            reason = f"{type(error).__name__}: {error}"
+        if reason is not None:
+            raise UsageError(
+                f"entry point {point.name} = {point.value}: must be loaded for methods of other packages. Got {reason}. "
+                "Repair or uninstall its package."
+            )
+    return tuple(found)
+
+
+def require_free(what: str, kind: str, cls: type, owner: type | None) -> None:
+    """A kind is one class's; the same one may be defined again, as where its module is loaded again."""
+    if owner is not None and (owner.__module__, owner.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise UsageError(
+            f"{what} {cls.__qualname__}: must have a kind of its own. Got {kind}, which is {owner.__qualname__}'s."
+        )

@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
+from types import MappingProxyType
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, SerializeAsAny, model_validator
@@ -20,15 +22,15 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.intervals import Interval
-from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.assumption import ONE_ROW, Assumption, shape_of
 from attrpriv.problem.counted import count_pairs
 from attrpriv.problem.public_groups import Categories
 from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.problem.secret import Secret
-from attrpriv.problem.shapes import MIXED, NOTHING, TALLIED
+from attrpriv.problem.shapes import LATTICE, RECORDED, STATED, TALLIED
+from attrpriv.queries.arithmetic import Linear
 from attrpriv.queries.conditions import parse_condition
 from attrpriv.queries.intervals import NON_LINEAR
-from attrpriv.queries.linear import Linear
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 
@@ -37,6 +39,7 @@ Epsilon = Annotated[Finite, Field(gt=0, le=100)]
 Delta = Annotated[Finite, Field(ge=0, lt=1)]
 Share = Annotated[Finite, Field(ge=0, le=1)]
 A = TypeVar("A", bound=Assumption)
+_FILTER = " filter (where "
 
 
 def _increasing(edges: tuple[float, ...]) -> tuple[float, ...]:
@@ -92,9 +95,6 @@ def _canonical_statistics(value: object) -> object:
 Ranges = Annotated[FrozenMap[Range], BeforeValidator(_canonical_statistics)]
 
 
-_FILTER = " filter (where "
-
-
 def _named(key: str) -> Query | None:
     """The average that has this name, of a combination of columns or over a subset; None where it is no such name."""
     cuts = [found.start() for found in re.finditer(re.escape(_FILTER), key)]
@@ -108,14 +108,14 @@ def _named(key: str) -> Query | None:
 
 
 class Problem(FrozenModel):
-    """Everything a mechanism may look at."""
+    """Everything a mechanism may look at: public facts, no row. Fields are a policy's keys; `theta` are its assumptions."""
 
     schema_version: Literal[1] = 1
     queries: tuple[Query, ...] = Field(min_length=1)
     secrets: tuple[Secret, ...] = Field(min_length=1)
     epsilon: Epsilon
     delta: Delta = 0.0
-    n: Annotated[int, Field(strict=True, ge=2)]
+    n: Annotated[int, Field(strict=True, ge=1)]
     theta: tuple[SerializeAsAny[Annotated[Assumption, BeforeValidator(Assumption.of_kind)]], ...] = ()
     calibration: Literal["analytic", "classical"] = "analytic"
     bounds: FrozenMap[Range] = Field(default_factory=dict)
@@ -142,37 +142,43 @@ class Problem(FrozenModel):
     )
 
     @model_validator(mode="after")
+    def _enough_rows(self) -> Problem:
+        if self.n < 2 and self.shape != STATED:
+            raise PolicyError(f"n: must be at least 2; {ONE_ROW}. Got 1.")
+        return self
+
+    @model_validator(mode="after")
     def _hides_something(self) -> Problem:
         reason = nothing_hidden(self)
         if reason is not None:
             raise PolicyError(reason)
         return self
 
-    @property
+    @cached_property
     def public(self) -> bool:
         """Whether only the number of rows is asked for, which everybody knows."""
         return all(query.whole_table for query in self.queries)
 
-    @property
+    @cached_property
     def alone(self) -> bool:
         """Whether this is the only release there may be: nothing before it, and nothing kept for after it."""
         return self.earlier is None and self.spend == 1
 
-    @property
+    @cached_property
     def shape(self) -> str:
         """What the assumption makes of a statistic (`problem.shapes`)."""
-        shapes = {member.shape for member in self.theta}
-        return NOTHING if not shapes else shapes.pop() if len(shapes) == 1 else MIXED
+        single = len(self.theta) == 1 and self.theta[0].shape != LATTICE
+        return self.theta[0].shape if single else shape_of(self.theta, self.secrets)
 
-    @property
+    @cached_property
     def tallied(self) -> bool:
         """Whether it is about counts: by its assumption, or because it asks for a count with a filter."""
-        if self.theta:
+        if self.theta and self.shape != RECORDED:
             return self.shape in TALLIED
         asked = [query for query in self.queries if not query.whole_table]
         return bool(asked) and all(query.kind == "count" and query.group_by is None for query in asked)
 
-    @property
+    @cached_property
     def non_linear(self) -> bool:
         """Whether a statistic is asked for that is no average, sum or count."""
         return any(query.kind in NON_LINEAR for query in self.queries)
@@ -182,30 +188,30 @@ class Problem(FrozenModel):
         found = tuple(member for member in self.theta if isinstance(member, kind))
         return found if len(found) == len(self.theta) else ()
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """What the queries average, distinct and in order: columns, and linear combinations by their text."""
         return tuple(dict.fromkeys(query.key for query in self.queries if query.key is not None))
 
-    @property
+    @cached_property
     def combined(self) -> bool:
         """Whether an average of a linear combination is asked for."""
         return any(not query.simple for query in self.queries)
 
-    @property
+    @cached_property
     def wheres(self) -> tuple[str | None, ...]:
         """Which rows each of `columns` is over; None: all."""
         found = {query.key: query.where for query in self.queries}
         return tuple(found[key] for key in self.columns)
 
-    @property
-    def forms(self) -> tuple[dict[str, float], ...]:
+    @cached_property
+    def forms(self) -> tuple[Mapping[str, float], ...]:
         """The coefficients of each of `columns`; of a column as it is, itself once."""
-        found = {query.key: query.linear for query in self.queries if query.key is not None}
-        named = [(key, found[key]) for key in self.columns]
-        return tuple({} if form is None else {c: float(weight) for c, weight in form.coefficients.items()} for _, form in named)
+        found = {query.key: {} if query.linear is None else query.linear.coefficients for query in self.queries}
+        stated = [found[key] for key in self.columns]
+        return tuple(MappingProxyType({column: float(weight) for column, weight in one.items()}) for one in stated)
 
-    @property
+    @cached_property
     def read_columns(self) -> tuple[str, ...]:
         """The columns of the table that `columns` are made of."""
         if not self.combined and not any(self.wheres):
@@ -232,9 +238,7 @@ class Problem(FrozenModel):
         """
         whole = 1.0 if self.types.get(column) in ("integer", "boolean") else None
         declared = self.resolution.get(column)
-        if declared is None:
-            return whole, False
-        return max(declared, whole or 0.0), True
+        return (whole, False) if declared is None else (max(declared, whole or 0.0), True)
 
     def __str__(self) -> str:
         lines = [f"release {', '.join(q.text for q in self.queries)} of n = {self.n} rows"]
@@ -325,6 +329,14 @@ def _of_cases(problem: Problem, secret: Secret, values: _Values) -> str | None:
     return None
 
 
+def spacing_of(problem: Problem, secret: Secret) -> float | None:
+    """Of a mean or a sum of the table: what every value is a multiple of; None where that is not known."""
+    if secret.parameter is not None or secret.composition is not None or isinstance(secret.secret, tuple):
+        return None
+    spacing = _Values(problem, secret.forms[0]).spacing
+    return None if spacing is None else float(spacing)
+
+
 class _Values:
     """Which values a mean or a sum can have, as far as the spacing and the bounds of its columns tell."""
 
@@ -337,6 +349,8 @@ class _Values:
 
     def most(self, low: float, high: float) -> float:
         """How many values a range can hold, from above; infinite where that is not known."""
+        if self.spacing is None and max(low, self.low) < min(high, self.high):
+            return math.inf
         return self._held(Interval(low, high, low_closed=True, high_closed=True))
 
     def any_in(self, part: Interval) -> bool:
@@ -383,4 +397,4 @@ def _exact(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Ranges", "Share", "Sizes", "nothing_hidden"]
+__all__ = ["Delta", "Edges", "Epsilon", "Problem", "Ranges", "Share", "Sizes", "nothing_hidden", "spacing_of"]

@@ -112,7 +112,12 @@ Stated = Annotated[
 
 
 class Reference(FrozenModel):
-    """`Reference(file="census.parquet", least_density=0.8)`: where cells and their public shares come from."""
+    """Where cells and their public shares come from.
+
+    Examples:
+        >>> Reference(file="census.parquet", least_density=0.8).show
+        'values'
+    """
 
     file: str | None = Field(default=None, description="public records with the hidden columns; relative to the policy file")
     shares: FrozenMap[Stated] = Field(

@@ -89,6 +89,12 @@ class Refusal(Exception):
         found = {"query": self.query, "mechanism": self.method, "refused": self.reason}
         return {**found, "cause": self.cause.value, "needs": list(self.needs)}
 
+    def to_frame(self, kind: str = "pandas", others: Sequence[Refusal] = ()) -> Any:
+        """A row for this one and for each of `others`: pandas, polars or arrow."""
+        from attrpriv.notebook.frames import refusal_frame
+
+        return refusal_frame((self, *others), kind)
+
     def _repr_html_(self) -> str:
         from attrpriv.notebook.html import refusal_html
 

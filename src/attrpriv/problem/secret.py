@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag, model_validator
@@ -28,7 +28,7 @@ from attrpriv.frozen import FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.numerics.laws.intervals import IntervalUnion, parse_cases, require_disjoint
 from attrpriv.problem.composition import Cell, Composition, cells_of, is_whole, parse_composition
-from attrpriv.queries.linear import Linear, parse_column, parse_entries, parse_linear, whole_of
+from attrpriv.queries.arithmetic import Linear, parse_column, parse_entries, parse_linear, whole_of
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
 
@@ -46,10 +46,11 @@ Between = Annotated[
 class Secret(FrozenModel):
     """`Secret("mean(income)", between=(20_000, 200_000), within=1_000)`.
 
-    >>> Secret("mean(income)", between=(20_000, 200_000), within=1_000).gap
-    1000.0
-    >>> [cell.low for cell in Secret("share(gender = 'F')", between=(0.25, 0.4)).cells(100, {})]
-    [25, 60]
+    Examples:
+        >>> Secret("mean(income)", between=(20_000, 200_000), within=1_000).gap
+        1000.0
+        >>> [cell.low for cell in Secret("share(gender = 'F')", between=(0.25, 0.4)).cells(100, {})]
+        [25, 60]
     """
 
     secret: str | tuple[str, ...] | None = Field(
@@ -98,7 +99,13 @@ class Secret(FrozenModel):
             raise ValueError(f"parameter: a population has a share or a distribution, not a count. Got {self.text}.")
         else:
             self._require_counted(self.composition)
+        self._told()
         return self
+
+    def _told(self) -> tuple[object, ...]:
+        """What everybody asks of a secret follows from its text, and is worked out where that is read."""
+        linear = self.composition is None and self.attribute is None and self.entries is None
+        return self.columns, self.gap, self.whole_columns, self.single if linear else None
 
     def _require_counted(self, composition: Composition) -> None:
         pairs = (self.between is not None or self.within is not None, self.cases is not None)
@@ -158,39 +165,39 @@ class Secret(FrozenModel):
         if problem is not None:
             raise ValueError(problem)
 
-    @property
+    @cached_property
     def case_sets(self) -> tuple[IntervalUnion, ...]:
         """The sets that `cases` names."""
         return parse_cases(self.cases or ())
 
-    @property
+    @cached_property
     def text(self) -> str:
         if isinstance(self.secret, tuple):
             return ", ".join(self.secret)
         return self.secret or self.parameter or ""
 
-    @property
+    @cached_property
     def attribute(self) -> str | None:
         """The column whose parameter of the population is hidden, where the policy names a column alone."""
         return None if self.parameter is None else parse_column(self.parameter)
 
-    @property
+    @cached_property
     def entries(self) -> str | None:
         """The column each of whose entries is a secret, one by one."""
         return parse_entries(self.secret) if isinstance(self.secret, str) and not is_whole(self.secret) else None
 
-    @property
+    @cached_property
     def composition(self) -> Composition | None:
         """What is counted, if the secret is a composition."""
         return None if isinstance(self.secret, tuple) else parse_composition(self.text)
 
-    @property
+    @cached_property
     def whole_columns(self) -> tuple[str, ...]:
         """The columns about which everything is hidden, together; none for any other secret."""
         composition = self.composition
         return composition.columns if composition is not None and composition.kind == "columns" else ()
 
-    @property
+    @cached_property
     def forms(self) -> tuple[Linear, ...]:
         """The means and sums that are hidden; several where they are hidden jointly."""
         return _forms(self.secret, self.parameter)
@@ -200,14 +207,14 @@ class Secret(FrozenModel):
         """The combination of columns whose mean or sum is hidden."""
         return dict(self.forms[0].coefficients)
 
-    @property
+    @cached_property
     def single(self) -> str | None:
         """The column, where the secret is the mean or sum of one column as it is."""
         if len(self.forms) != 1 or len(self.coefficients) > 1 or next(iter(self.coefficients.values())) != 1:
             return None
         return next(iter(self.coefficients))
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The sensitive columns, whatever the kind of secret."""
         composition = self.composition
@@ -217,12 +224,12 @@ class Secret(FrozenModel):
             return (self.attribute or self.entries or "",)
         return tuple(dict.fromkeys(column for form in self.forms for column, _ in form.coefficients))
 
-    @property
+    @cached_property
     def ends(self) -> tuple[float, float] | None:
         """The range of a mean, sum, count or share."""
         return None if isinstance(self.between, Mapping) else self.between
 
-    @property
+    @cached_property
     def gap(self) -> float:
         """The largest distance of two values that must look alike, in the secret's own unit."""
         if self.cases is not None:
@@ -271,7 +278,16 @@ class Secret(FrozenModel):
 
 
 def Parameter(parameter: str, **data: Any) -> Secret:  # noqa: N802 - reads like the class it makes
-    """A property of the population behind the table: `Parameter("share(gender = 'F')", between=(0.25, 0.4))`."""
+    """A property of the population behind the table.
+
+    Args:
+        parameter: a share, a mean, or the name of a column or a node of a network.
+        data: `between`, `within` and `cases`, as of a `Secret`.
+
+    Examples:
+        >>> Parameter("share(gender = 'F')", between=(0.25, 0.4)).text
+        "share(gender = 'F')"
+    """
     return Secret(parameter=parameter, **data)
 
 

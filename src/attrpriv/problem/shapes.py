@@ -6,6 +6,8 @@
 | `POPULATION` | the same, and the secret is a mean of the population | `hierarchy` |
 | `UNEQUAL` | normal, with covariances that differ | `groups` |
 | `LATTICE` | a law on whole numbers | `counts` |
+| `STATED` | a law on listed values, as it is written down | `laws` |
+| `RECORDED` | that of a sum over rows like public ones, member by member | `records` |
 | `QUILT` | known through a network over parameters: influence, or the law of a count | `parameter_network` |
 | `CHAIN` | known through a Markov chain over the entries | `chain` |
 | `CHANNEL` | nothing; how much the rest of a row tells of one number in it | `channel` |
@@ -18,6 +20,6 @@ An assumption from outside may name a shape of its own; methods that list it tak
 from __future__ import annotations
 
 SHIFT, POPULATION, UNEQUAL, LATTICE, QUILT, CHAIN = "shift", "population", "unequal", "lattice", "quilt", "chain"
-CHANNEL, NOTHING, MIXED = "channel", "nothing", "mixed"
+STATED, RECORDED, CHANNEL, NOTHING, MIXED = "stated", "recorded", "channel", "nothing", "mixed"
 # Under these a statistic is counted, in whole numbers.
-TALLIED = frozenset({LATTICE, CHAIN})
+TALLIED = frozenset({LATTICE, CHAIN, STATED})

@@ -78,6 +78,33 @@ def holds_for(condition: Condition, category: Category) -> bool:
     return _compare(condition.operator, category, condition.value, condition)
 
 
+def holds_in(condition: Condition, row: Mapping[str, Value | None]) -> bool:
+    """Whether a row with these entries satisfies the condition, as an engine decides it: a missing entry leaves it unknown.
+
+    Numbers are taken as they are written. A text compared with a number, or by its order, is refused.
+
+    >>> holds_in(parse_condition("age >= 65 and sex = 'F'"), {"age": 70, "sex": "F"})
+    True
+    """
+    for leaf in _leaves(condition):
+        _require_alike(leaf, row[leaf.column])
+    tried: dict[str, Tried] = {name: _as_tried(one) if one is not None else None for name, one in row.items()}
+    return _holds(condition, tried) is True
+
+
+def _require_alike(leaf: Compare | In | IsNull | Written, entry: Value | None) -> None:
+    """A condition that an engine would refuse for the column's type, or decide in its own way, is refused here."""
+    if isinstance(leaf, Written):
+        raise QueryError(f"condition: {leaf} must compare with a value.")
+    values = leaf.values if isinstance(leaf, In) else (leaf.value,) if isinstance(leaf, Compare) else ()
+    kinds = {bool: "true or false", str: "text"}
+    for value in values if entry is not None else ():
+        if kinds.get(type(value), "a number") != kinds.get(type(entry), "a number"):
+            raise QueryError(f"condition: {leaf} must compare {leaf.column} with {kinds.get(type(entry), 'a number')}.")
+        if isinstance(value, str | bool) and isinstance(leaf, Compare) and leaf.operator not in ("=", "!="):
+            raise QueryError(f"condition: {leaf} must compare a text, or true and false, by = or !=.")
+
+
 def _spelled(category: Category, whole: Condition) -> str:
     """A category by its name. How an engine spells a number depends on the column's type, so a number has none."""
     if isinstance(category, bool):

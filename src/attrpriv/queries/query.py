@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, get_args
@@ -44,7 +45,8 @@ _RESERVED = frozenset(
 class Query:
     """`avg`, `sum` or another statistic over the rows that `where` keeps, in each group of `group_by`.
 
-    `column` is the column that an average or a sum is of; `of` holds, as canonical text, what any other statistic is of.
+    `column` is the column that an average or a sum is of; `of` holds, as canonical text, what any other statistic is of; a
+    quantile has a `level`, such as 0.5.
 
     >>> Query("avg", "weight").text
     'avg(weight)'
@@ -125,7 +127,13 @@ class Query:
     @cached_property
     def linear(self) -> LinearForm | None:
         """The combination of columns that an average or a sum is of; None of any other statistic."""
-        return self.arguments[0].linear if self.kind in ("avg", "sum") else None
+        if self.kind not in ("avg", "sum"):
+            return None
+        if self.column is None:
+            return self.arguments[0].linear
+        from attrpriv.queries.arithmetic import LinearForm
+
+        return LinearForm(MappingProxyType({self.column: Fraction(1)}), Fraction(0))
 
     @cached_property
     def alike(self) -> tuple[str, ...]:
@@ -163,15 +171,30 @@ def quoted(column: str) -> str:
 
 
 def mean(column: str) -> Query:
-    """The average of a column over all rows."""
+    """The average of a `column` over all rows.
+
+    Examples:
+        >>> mean("weight").text
+        'avg(weight)'
+    """
     return Query("avg", column)
 
 
 def total(column: str) -> Query:
-    """The sum of a column over all rows."""
+    """The sum of a `column` over all rows.
+
+    Examples:
+        >>> total("weight").text
+        'sum(weight)'
+    """
     return Query("sum", column)
 
 
 def count() -> Query:
-    """The number of rows, which is public."""
+    """The number of rows, which is public.
+
+    Examples:
+        >>> count().text
+        'count(*)'
+    """
     return Query("count")

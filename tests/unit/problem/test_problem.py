@@ -83,3 +83,21 @@ def test_rendering() -> None:
     assert shown.splitlines()[0] == "release avg(y), sum(y), count(*), avg(z) of n = 100 rows"
     assert "hide    mean(x), values at most 1 apart" in shown
     assert "assume  nothing" in str(problem(theta=()))
+
+
+def test_a_changed_problem_says_what_follows_from_its_own_queries() -> None:
+    made = problem()
+    names = ("public", "alone", "shape", "tallied", "non_linear", "columns", "combined", "wheres", "forms", "read_columns")
+    before = {name: getattr(made, name) for name in names}
+    other = {"queries": (Query("count"),), "spend": 0.5, "theta": ()}
+    changed, again = made.model_copy(update=other), problem(**other)
+    assert {name: getattr(changed, name) for name in names} == {name: getattr(again, name) for name in names}
+    assert {name: getattr(made, name) for name in names} == before
+
+
+def test_a_changed_secret_says_what_follows_from_its_own_values() -> None:
+    names = ("text", "forms", "columns", "single", "gap", "ends", "composition", "entries", "attribute", "whole_columns")
+    made, again = Secret("mean(x)", within=1.0), Secret("sum(y)", between=(0.0, 9.0))
+    before = {name: getattr(made, name) for name in names}
+    changed = made.model_copy(update={"secret": "sum(y)", "within": None, "between": (0.0, 9.0)})
+    assert {name: getattr(changed, name) for name in names} == {name: getattr(again, name) for name in names} != before

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from attrpriv.errors import QueryError
-from attrpriv.queries.linear import Linear, parse_linear
+from attrpriv.queries.arithmetic import Linear, parse_linear
 
 ACCEPTED = {
     "mean(income)": ("mean", {"income": 1}, "mean(income)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from pydantic import Field
 
@@ -14,8 +14,7 @@ from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.numerics.special import log_normal_cdf, normal_cdf, normal_quantile
 
 if TYPE_CHECKING:
-    from attrpriv.methods.base.plan import Plan
-    from attrpriv.queries.query import Query
+    pass
 
 NoiseKind = Literal["gaussian", "laplace", "none", "kernel"]
 # What plans are compared by: root mean square, mean absolute error, or what 95% of the errors stay below.
@@ -25,11 +24,12 @@ MEASURES: tuple[Measure, ...] = get_args(Measure)
 OFF_BY = (0.01, 0.02, 0.05, 0.1)
 # What an owner can state instead of exact numbers.
 ROOM = "State a tolerance."
-# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says, a promise
-# that hides little, a second ledger, a column that looks like one of identifiers.
+# How notes begin that are warnings: about an assumption that is a little off, public rows that are not as it says or on which
+# the plan was tried, a promise that hides little, a second ledger, a column that looks like one of identifiers.
 WEAK = "weak promise:"
 IDENTIFIER = "identifier:"
-_WARNED = ("fragile:", "shape:", WEAK, "another ledger:", IDENTIFIER)
+TRIED = "tried:"
+_WARNED = ("fragile:", "shape:", TRIED, WEAK, "another ledger:", IDENTIFIER)
 
 
 def is_warning(note: str) -> bool:
@@ -120,7 +120,12 @@ class ModelError(FrozenModel):
 
 def off_by(real: Callable[[float], float]) -> tuple[ModelError, ...]:
     """A row for each share; `real` tells the epsilon that holds where numbers are off by one, infinite where none does."""
-    found = [(off, real(off)) for off in OFF_BY]
+    return model_errors([real(off) for off in OFF_BY])
+
+
+def model_errors(epsilons: Sequence[float]) -> tuple[ModelError, ...]:
+    """The same rows, from the epsilon that holds at each of the shares `OFF_BY`."""
+    found = zip(OFF_BY, epsilons, strict=True)
     return tuple(ModelError(off_by=off, epsilon=epsilon if math.isfinite(epsilon) else None) for off, epsilon in found)
 
 
@@ -228,18 +233,41 @@ def _sum_tail(t: float, s: float, b: float) -> float:
 # middle, which nobody has to release, is the better answer. What must never change: only public numbers are compared.
 
 
-def worthless(plan: Plan) -> tuple[str, ...]:
-    """A line for each answer whose expected error is more than half of its public range."""
-    return tuple(line for query in plan.queries if (line := _line(plan, query)) is not None)
-
-
-def _line(plan: Plan, query: Query) -> str | None:
-    found = None if query.whole_table else plan.part.public_range(query, plan.n)
-    error = None if found is None or plan.noise_of(query).kind == "none" else plan.error_of(query).rmse
-    if found is None or error is None or error <= (found[1] - found[0]) / 2:
+def worthless(text: str, error: float | None, ends: tuple[float, float]) -> str | None:
+    """A line where the expected error of the answer to this query is more than half of its public range."""
+    if error is None or error <= (ends[1] - ends[0]) / 2:
         return None
     told = f"{float(f'{error:.3g}'):,.10g}"
     return (
-        f"{query.text}: the expected error of {told} is more than half of its public range [{found[0]:g}, {found[1]:g}]. The "
-        "middle of the range, which tells nothing, is the better answer."
+        f"{text}: the expected error of {told} is more than half of its public range [{ends[0]:g}, {ends[1]:g}]. The middle of "
+        "the range, which tells nothing, is the better answer."
     )
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# How much a kind of evidence has to say about two values of a secret (`methods.base.tells`).
+
+
+# The shares of the promised epsilon at which delta is asked for: of a formula many, of laws that are enumerated few.
+_MANY = (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 0.01, 0.03, 0.06, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0, 1.3, 1.7, 2.4, 4.0)
+_FEW = (0.0, 1e-6, 1e-3, 0.03, 0.25, 0.5, 1.0, 2.0, 5.0, 12.0)
+
+
+class Profile(NamedTuple):
+    """How delta is to be asked for, and whether some law of the assumption reaches it, up to the charges for grids and fits."""
+
+    shares: tuple[float, ...] = _FEW
+    attained: bool = False
+    anywhere: bool = False
+    """Whether it holds for any two values, however far apart."""
+
+    @property
+    def searched(self) -> bool:
+        """Whether the least epsilon of a delta is looked for, too."""
+        return self.shares == _MANY
+
+
+BY_LAWS, BY_FORMULA, EXACT_LAWS, EXACT_FORMULA = Profile(), Profile(_MANY), Profile(_FEW, True), Profile(_MANY, True)
+# Delta is all or nothing, and its epsilon is the promised one.
+PURE, PURE_ANYWHERE = Profile((1.0,)), Profile((1.0,), anywhere=True)
+NOTHING = Profile(_MANY, attained=True, anywhere=True)

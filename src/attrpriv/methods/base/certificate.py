@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from operator import not_
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -20,7 +21,7 @@ from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 
 if TYPE_CHECKING:
-    from attrpriv.methods.base.plan import Plan
+    pass
 
 # A smaller share of a budget is nothing: noise for it would be a thousand times what the whole budget asks for.
 LEAST_LEFT = 1e-6
@@ -29,7 +30,24 @@ AnyEvidence = Annotated[SerializeAsAny[Evidence], BeforeValidator(Evidence.of_ki
 
 
 class Certificate(FrozenModel):
-    """The proof of one plan, in numbers."""
+    """The proof of one plan, in numbers: `plan.certificate`.
+
+    `verify()` computes it again, and raises `CertificateError` where it does not hold; `print` it for words. `epsilon` and
+    `delta` are what is promised, `evidence` the numbers that prove it, `assumes` the sentences that it rests on and that
+    nobody computed.
+
+    Examples:
+        >>> import attrpriv as ap
+        >>> problem = ap.Problem(
+        ...     queries=(ap.mean("weight"),), secrets=(ap.Secret("mean(income)", between=(20_000, 200_000), within=1_000),),
+        ...     theta=(ap.Gaussian(sd={"weight": 25, "income": 30_000}, mean={"income": 60_000},
+        ...                        correlation={("weight", "income"): 0.3}, tolerance=0),),
+        ...     epsilon=1.0, delta=1e-6, n=10_000,
+        ... )
+        >>> certificate = ap.plan(problem, "gaussian").certificate
+        >>> certificate.verify(), certificate.epsilon
+        (None, 1.0)
+    """
 
     schema_version: Literal[1] = 1
     epsilon: float = Field(ge=0)
@@ -39,7 +57,7 @@ class Certificate(FrozenModel):
     fit_delta: float = Field(
         default=0.0,
         ge=0,
-        exclude_if=lambda x: not x,
+        exclude_if=not_,
         description="the risk of a fitted counts assumption, on top of the evidence",
     )
     assumes: tuple[str, ...]
@@ -94,7 +112,14 @@ class Certificate(FrozenModel):
 
 
 class Guarantee(FrozenModel):
-    """What is promised, in words."""
+    """What is promised, in words: `plan.guarantee`.
+
+    `kind` is "proved" or "approximate", `statement` the promise, `reference` the theory page that proves it.
+
+    Examples:
+        >>> print(Guarantee(kind="proved", statement="nothing is told", reference="docs/theory/view.md"))
+        nothing is told (proved; docs/theory/view.md)
+    """
 
     schema_version: Literal[1] = 1
     kind: Literal["proved", "approximate"]
@@ -135,28 +160,17 @@ FREE: Mapping[str, str] = MappingProxyType(
 )
 
 
-def binding_of(plan: Plan) -> str:
-    """A digest of all of a plan that is read or drawn from, and of its proof."""
-    told = what_is_bound(plan.model_dump(mode="json", warnings=False))
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+def binding_of(plan: Mapping[str, Any]) -> str:
+    """A digest of all of a plan, as JSON, that is read or drawn from, and of its proof."""
+    return hashlib.sha256(json.dumps(what_is_bound(plan), sort_keys=True).encode()).hexdigest()
 
 
 def what_is_bound(value: Any, place: str = "") -> Any:
     """A plan as JSON without what may vary."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         inner = {key: f"{place}.{key}" if place else key for key in value}
         return {key: what_is_bound(one, inner[key]) for key, one in value.items() if inner[key] not in FREE}
     return [what_is_bound(one, place) for one in value] if isinstance(value, list) else value
-
-
-def require_certified(plan: Plan) -> None:
-    """`CertificateError` unless the promise holds and is for what is read and drawn by this plan."""
-    if plan.bound != binding_of(plan):
-        raise CertificateError(NOT_COVERED)
-    plan.certificate.verify()
-    same = (plan.epsilon, plan.delta) == (plan.certificate.epsilon, plan.certificate.delta)
-    if not (same and plan.part.covered(plan)):
-        raise CertificateError(NOT_COVERED)
 
 
 # ----------------------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from attrpriv.numerics.calibration.parameter_counts import (
     ParameterCounts,
 )
 from attrpriv.numerics.laws.groups import GroupCase, VectorCase
+from attrpriv.numerics.laws.stated import StatedLaws
 
 
 class GroupCheck(FrozenModel):
@@ -46,6 +47,14 @@ class GroupCheck(FrozenModel):
             tuple((tuple(mean * (1 + off) for mean in law[0]), law[1]) for law in side) for side in (case.members, case.rest)
         )
         return self.model_copy(update={"case": replace(case, members=inside, rest=outside)})
+
+
+class StatedCheck(FrozenModel):
+    """Laws as they are written down, given each value of one secret, under one member of Theta."""
+
+    secret: str
+    theta: int
+    laws: StatedLaws
 
 
 class ParameterCheck(FrozenModel):

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Range
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
-from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace
+from attrpriv.noise import add_gaussian, add_gaussian_on, add_laplace, granularity
 from attrpriv.numerics.rounding import SOLVED_UP
 
 if TYPE_CHECKING:
@@ -150,6 +150,10 @@ class Design:
         """The standard deviation of all the noise on each average."""
         rows = self.factor or ((),) * len(self.independent)
         return tuple(math.hypot(own, *row) for own, row in zip(self.independent, rows, strict=True))
+
+    def steps(self) -> tuple[float, ...]:
+        """The grid of each average's own noise."""
+        return tuple(map(granularity, self.independent))
 
     def covariance(self) -> Matrix:
         """Of all the noise."""

@@ -27,6 +27,15 @@ def hidden_scale(case: GroupCase | VectorCase, scale: float, told: Told) -> tupl
     return max(scale, least), granularity(scale)
 
 
+def table_noise(case: GroupCase | VectorCase, scale: float, told: Told) -> float | None:
+    """The sd of the noise on one average for these counts; None where they are not known, or there are several averages."""
+    sides = (len(told.inside), len(told.outside))
+    if not isinstance(case, GroupCase) or sides != (len(case.members), len(case.rest)):
+        return None
+    found = hidden_scale(case, scale, told)
+    return None if found is None else found[0]
+
+
 def equalised(
     averages: Sequence[Fraction], case: GroupCase | VectorCase, parts: Sequence[Part], bits: int, told: Told
 ) -> list[Fraction]:

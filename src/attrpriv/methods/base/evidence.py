@@ -11,8 +11,8 @@
 | `drawn`, `error_law` | averages get the noise of their columns, and err by it |
 | `kernel_draw`, `weighted` | nothing is drawn |
 
-A kind is known by its name: `Evidence.of_kind` finds the class of a recorded one, which the table of methods (`methods.table`)
-names the home of. What must never change: a kind that says nothing about a question has not proved it.
+A kind is known by its name: `Evidence.of_kind` finds the class of a recorded one by the table of methods (`methods.table`).
+What must never change: a kind that says nothing about a question has not proved it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel
-from attrpriv.methods.base.accuracy import ROOM, ErrorLaw, ModelError, unaffected
+from attrpriv.methods.base.accuracy import BY_LAWS, NOTHING, PURE_ANYWHERE, ROOM, ErrorLaw, ModelError, Profile, unaffected
 from attrpriv.methods.base.clamp import Clamp, Read, clamp_bits, clamp_law, clamped, statistic
 from attrpriv.methods.base.column_plan import ColumnPlan, Design, common_bits, noisy
+from attrpriv.methods.base.laplace_terms import covers_range, covers_statistic, least_width
 from attrpriv.methods.table import home_of_evidence
 from attrpriv.noise import correlated_noise
 from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_DOWN
-from attrpriv.problem.installed import require_free
+from attrpriv.problem.assumption import require_free
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,10 +92,14 @@ class Evidence(FrozenModel):
     """Whether a rule leads on from it: `spent` and `follows` are its own."""
     as_it_is: ClassVar[bool] = False
     """Whether it can cover an average without any noise; `covers` says whether it does."""
-    weighs: ClassVar[bool] = False
-    """Whether answers are weighted averages, from the products of columns."""
+    weighs: ClassVar[bool] = False  # whether answers are weighted averages, from the products of columns
+    noise_last: ClassVar[bool] = True
+    """Whether an average is what `moved` gives plus the noise of `noised`; else all is decided at once, in `drawn`."""
     errs_along: ClassVar[bool] = False
     """Whether an answer's error goes along with the table's own value; `along` says how much."""
+    told_by: ClassVar[Profile] = BY_LAWS
+    """At which epsilons its delta is worth asking for, and whether a law of the assumption reaches it."""
+    rounds_rows: ClassVar[bool] = False  # before they are added; `spacing_of` says to what
     found_by_program: ClassVar[frozenset[str]] = frozenset()
     """Fields that a program found and that the rest proves: another machine may find others."""
     found_by_search: ClassVar[bool] = False
@@ -114,7 +119,8 @@ class Evidence(FrozenModel):
         kind = value.get("kind") if isinstance(value, Mapping) else None
         if kind is None:
             return value
-        home_of_evidence(str(kind))
+        if not isinstance(kind, str) or kind not in Evidence.kinds:
+            home_of_evidence(str(kind))
         if not isinstance(kind, str) or kind not in Evidence.kinds:
             known = f"of kind {kind}: no installed method knows it"
             raise ValueError(f"{known}. Install the package, or the version of attrpriv, that brought it.")
@@ -134,11 +140,12 @@ class Evidence(FrozenModel):
         return ()
 
     def model_error(self, epsilon: float, delta: float) -> tuple[ModelError, ...]:
-        """What really holds, of a promise at (epsilon, delta), where stated numbers are off; nothing where no bound is known.
-
-        A kind answers where its own numbers tell. Elsewhere the method says it, from the assumption.
-        """
+        """What really holds, of a promise at (epsilon, delta), where stated numbers are off; nothing: no bound is known."""
         return ()
+
+    def stretched(self, times: float) -> Evidence | None:
+        """The same proof for pairs of values so many times as far apart as the promised ones; None: it says nothing of them."""
+        return self if times <= 1 or self.told_by.anywhere else None
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything it covers uses, from above; infinite where no rule leads on."""
@@ -159,6 +166,10 @@ class Evidence(FrozenModel):
     def covers_tally(self, told: Counted) -> bool:
         """Whether this noise on what is counted is what was counted on."""
         return False
+
+    def support(self) -> tuple[int, ...]:
+        """The values that what is counted can have, in steps, where a proof rests on these; none: on any."""
+        return ()
 
     def view_of(self) -> tuple[int, tuple[ViewCell, ...]] | None:
         """The number of rows, and how many of each cell a view keeps of them; None: it is about no view."""
@@ -184,6 +195,10 @@ class Evidence(FrozenModel):
         """How wide the rows of a column may lie, once clipped; None: nothing rests on it."""
         return None
 
+    def spacing_of(self, column: str) -> float | None:
+        """The spacing to which the rows of a column are rounded before they are added; None: they are added as they are."""
+        return None
+
     def common_noise(self) -> Matrix:
         """The factor of the noise that the averages of this release have in common."""
         return ()
@@ -198,14 +213,21 @@ class Evidence(FrozenModel):
         return () if clamp is None else clamp.reads
 
     # Drawing. What is read of the table goes in, what may be shown comes out.
-
     def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
         """One noisy average for each column; what is to be taken back of a secret is, before the noise."""
+        return self.noised(columns, self.moved(columns, averages, told), self.table_noise(told))
+
+    def moved(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        """The averages without what is taken back of a secret; `noised` comes after, and nothing else."""
         clamp = self.taken_back()
         if clamp is None:
-            return self.noised(columns, averages)
+            return list(averages)
         hidden = [statistic(one, told.read) for one in clamp.reads]
-        return self.noised(columns, clamped(clamp, averages, hidden, self.common_bits(columns)))
+        return clamped(clamp, averages, hidden, self.common_bits(columns))
+
+    def table_noise(self, told: Told) -> tuple[float, float] | None:
+        """A scale of the noise that depends on the table, and the public grid that it is drawn on; None: it is public."""
+        return None
 
     def noised(
         self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], hidden: tuple[float, float] | None = None
@@ -218,10 +240,13 @@ class Evidence(FrozenModel):
             noisy(part, average, as_it_is=self.as_it_is, hidden=hidden) for part, average in zip(columns, moved, strict=True)
         ]
 
+    def given(self, part: ColumnPlan, place: int, told: Told) -> tuple[Fraction, float] | None:
+        """By how much the average at this place is moved, and the sd of its noise, given what is read; None: another law."""
+        return None
+
     def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
         """How fine the grid of masks and of the common noise is."""
-        own, clamp = tuple(part.independent for part in columns), self.taken_back()
-        factor = self.common_noise()
+        own, clamp, factor = tuple(part.independent for part in columns), self.taken_back(), self.common_noise()
         return common_bits(Design(own, factor)) if clamp is None else clamp_bits(clamp, own, factor)
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw | None:
@@ -235,6 +260,10 @@ class Evidence(FrozenModel):
 
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         """What a kernel answers for a count, where so many rows are of the secret's categories."""
+        raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
+
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        """The law that `kernel_draw` draws from, before noise: its least answer, and the weights of it and the next ones."""
         raise CertificateError("tally: a kernel draws from the weights of its certificate. Nothing was released.")
 
     def gram_columns(self) -> tuple[tuple[str, float, float, float | None], ...]:
@@ -274,7 +303,6 @@ def words_of(earlier: object) -> str:
 
 # ----------------------------------------------------------------------------------------------------------------------------
 # What a promise pays besides its calibration: grids, recorded values, shape, clipping, fits, and a reserve.
-#
 # With lambda and eta the sums of their kinds, laws that are (eps', delta')-close become
 # (eps' + 2 lambda, e^lambda delta' + eta (1 + e^(eps' + lambda)))-close; the rest is added to delta.
 
@@ -326,6 +354,7 @@ class LaplaceEvidence(Evidence):
     """Pure epsilon by sensitivity: any table against any other."""
 
     words: ClassVar[str] = "a release with Laplace noise for its whole range"
+    told_by: ClassVar[Profile] = PURE_ANYWHERE
     kind: Literal["laplace"] = "laplace"
     epsilon: float | None = Field(default=None, description="the budget, where it is not the certificate's own")
     terms: tuple[LaplaceTerm, ...]
@@ -353,29 +382,12 @@ class LaplaceEvidence(Evidence):
         return unaffected(epsilon)
 
 
-def covers_statistic(terms: Sequence[LaplaceTerm], name: str, width: Fraction, kind: str, scale: float) -> bool:
-    """Whether Laplace noise of this scale on a statistic kept in a range of this width is what was counted on."""
-    return kind == "laplace" and any(
-        (term.column, term.scale) == (name, scale) and width <= Fraction(term.sensitivity) for term in terms
-    )
-
-
-def covers_range(terms: Sequence[LaplaceTerm], told: Counted) -> bool:
-    """Whether the only noise is for the whole range of what is counted."""
-    wanted = (told.n * told.width, told.scale)
-    return told.noise == "laplace" and [(term.sensitivity, term.scale) for term in terms] == [wanted]
-
-
-def least_width(terms: Sequence[LaplaceTerm], column: str) -> float | None:
-    """Within which width the rows of a column must be clipped."""
-    return min((term.sensitivity for term in terms if term.column == column), default=None)
-
-
 class ConstantEvidence(Evidence):
     """The answer is a public number; no row is read."""
 
     words: ClassVar[str] = "a public constant"
     reads_rows: ClassVar[bool] = False
+    told_by: ClassVar[Profile] = NOTHING
     kind: Literal["constant"] = "constant"
 
     def delta(self, epsilon: float) -> float:

@@ -6,16 +6,19 @@ What must never change: everything is recomputed from the stored numbers, rounde
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
-from attrpriv.methods.base.evidence import Charged
+from attrpriv.methods.base.accuracy import EXACT_FORMULA, Profile
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
+from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper, gaussian_epsilon
 from attrpriv.numerics.divergences.moving_sets import moving_upper
 from attrpriv.numerics.laws.intervals import parse_cases
 from attrpriv.numerics.laws.law_box import Cell, MovingCases
@@ -106,6 +109,7 @@ class GaussianEvidence(Charged):
 
     words: ClassVar[str] = "averages with Gaussian noise"
     goes_on: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = EXACT_FORMULA
     kind: Literal["gaussian"] = "gaussian"
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")
@@ -121,6 +125,14 @@ class GaussianEvidence(Charged):
         if inner is None or not self._consistent():
             return 1.0
         return self.charged(max(gaussian_delta_upper(inner, self.distance()), self._sets(inner)), epsilon)
+
+    def stretched(self, times: float) -> GaussianEvidence | None:
+        """The averages move in proportion, however far apart the values are; sets of values have no distance."""
+        if self.set_checks:
+            return self if times <= 1 else None
+        wide = [tuple(tuple(x * times for x in row) for row in check.shifts) for check in self.checks]
+        checks = [check.model_copy(update={"shifts": shifts}) for check, shifts in zip(self.checks, wide, strict=True)]
+        return self.model_copy(update={"checks": tuple(checks)})
 
     def describe(self) -> tuple[str, ...]:
         apart = [
@@ -139,6 +151,9 @@ class GaussianEvidence(Charged):
 
     def common_noise(self) -> Rows:
         return self.own_factor
+
+    def given(self, part: ColumnPlan, place: int, told: Told) -> tuple[Fraction, float] | None:
+        return None if self.before else (Fraction(0), part.noise.scale)
 
     def _consistent(self) -> bool:
         """Whether everything speaks of the same averages: matrices of other shapes would be stretched where they are added."""
@@ -165,6 +180,10 @@ class GaussianEvidence(Charged):
         if len(self.columns) == 1 and len(check.shifts[0]) == 1:
             return self._scalar_distance(check)
         return matrix_distance(check.shifts, self._spread(check)) * COMPUTED_UP
+
+    def epsilon_of(self, checks: Iterable[GaussianCheck], delta: float) -> float:
+        """The epsilon that holds at this delta, before charges, where these are the cases."""
+        return gaussian_epsilon(max(map(self.distance_of, checks), default=0.0), delta)
 
     def _scalar_distance(self, check: GaussianCheck) -> float:
         shift, credited = abs(check.shifts[0][0]), check.credited[0][0]

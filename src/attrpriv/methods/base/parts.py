@@ -125,13 +125,15 @@ class AveragesPart(Part):
             return Noise(kind="none")
         part = self.of(query, n, group)
         noise, weight = part.noise, query.weight(part.rows or n)
-        return Noise(kind=noise.kind, scale=noise.scale * weight, individuals=noise.individuals * weight)
+        scaled = {"scale": noise.scale * weight, "individuals": noise.individuals * weight}
+        return noise if weight == 1 else Noise(kind=noise.kind, **scaled)
 
     def error_of(self, query: Query, n: int) -> ExpectedError:
         if self.name_of(query) is None:
             return EXACT
         part = self.of(query, n)
-        return part.error.scaled(query.weight(part.rows or n))
+        weight = query.weight(part.rows or n)
+        return part.error if weight == 1 else part.error.scaled(weight)
 
     def spread_of(self, query: Query, n: int, group: str | None, evidence: Evidence) -> Reach:
         if query.key is None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.methods.base.accuracy import ExpectedError, ModelError, Noise, Reach, fragile, is_warning, worthless
-from attrpriv.methods.base.certificate import Certificate, Guarantee, binding_of, require_certified, statement
+from attrpriv.methods.base.certificate import NOT_COVERED, Certificate, Guarantee, binding_of, statement
 from attrpriv.methods.base.column_plan import ColumnPlan, Group, StatisticPlan, SubsetUnion, exact
 from attrpriv.methods.base.parts import NOT_THERE, PARTS, AveragesPart, Part, TallyPart, Values, WeightsPart, part_of
 from attrpriv.methods.base.tally import Tally, TallyCategory
@@ -27,11 +27,15 @@ from attrpriv.queries.query import Query
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from attrpriv.methods.base.belief import Belief
+    from attrpriv.methods.base.tells import Tells
+
 
 class Plan(FrozenModel):
-    """A proved way to answer some queries together: what all plans have in common, and a part.
+    """A proved way to answer some queries together: what `Session.plan` and `plan` return. It holds no data.
 
-    In JSON the part's fields stand beside the others, as in every record since 0.1.0.
+    In JSON its `part`, which reads and draws, stands beside the header. `error`, `noise`, `guarantee`, `certificate`,
+    `model_error` and `notes` are what to read; `verify()` checks all of it again. `plan` has an example.
     """
 
     schema_version: Literal[1] = 1
@@ -78,7 +82,7 @@ class Plan(FrozenModel):
         if type(self.part) not in PARTS:
             raise ValueError("part: must be one of attrpriv's own. What another one reads or draws is bound to no proof.")
         if not self.bound:
-            self.__dict__["bound"] = binding_of(self)
+            self.__dict__["bound"] = binding_of(self.model_dump(mode="json", warnings=False))
         return self
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -87,35 +91,69 @@ class Plan(FrozenModel):
         inside = {name: changes.pop(name) for name in NOT_THERE if name in changes}
         if inside:
             changes["part"] = self.part.model_copy(update=inside)
-        return super().model_copy(update=changes, deep=deep)
+        return super().model_copy(update=changes, deep=deep).of_problem(self.problem)
+
+    @property
+    def problem(self) -> Problem | None:
+        """What it was planned for; None where it was read from a record. No part of the plan, and not recorded with it."""
+        return self.__dict__.get("_problem")
+
+    def of_problem(self, problem: Problem | None) -> Self:
+        """The same plan, which knows what it was planned for."""
+        self.__dict__["_problem"] = problem
+        return self
+
+    def tells(self, distance: float | None = None, *, secret: str | None = None) -> Tells:
+        """How well the best test tells two values of the secret that are so far apart, from the exact answers and from these.
+
+        Without a distance: any two that must look alike. `secret`: which one, where there are several; default: the first.
+        Reads no row: `print(plan.tells(20_000))`.
+        """
+        from attrpriv.methods.base.tells import tells
+
+        return tells(self, distance, secret)
+
+    def belief(
+        self, prior: Mapping[float, float] | None = None, *, at: float | None = None, secret: str | None = None
+    ) -> Belief:
+        """What an outsider may believe of the secret, before and after this release, where its value is `at`.
+
+        `prior`: the weight of each value that they hold possible; default: all values of the promised range alike.
+        """
+        from attrpriv.methods.base.belief import belief
+
+        return belief(self, prior, at, secret)
+
+    def plot(self, ax: Any = None, *, distance: float | None = None, what: Literal["tells", "belief"] = "tells") -> Any:
+        """What it tells (`tells`) or what may be believed (`belief`), on these axes or new ones. Needs the extra `plots`."""
+        from attrpriv.pictures.figures import draw
+        from attrpriv.pictures.subjects import believed, trade_off
+
+        return draw(believed(self.belief()) if what == "belief" else trade_off(self.tells(distance)), ax)
 
     def rebuilt(self, **changes: Any) -> Plan:
         """The plan that a mechanism makes of another one: bound to its proof as it is now."""
         inside = {name: getattr(self.part, name) for name in type(self.part).model_fields}
         header = {name: getattr(self, name) for name in type(self).model_fields if name != "part"}
-        return Plan(**{**header, **inside, **changes, "bound": ""})
+        return Plan(**{**header, **inside, **changes, "bound": ""}).of_problem(self.problem)
 
     # What the part has, by the names under which JSON has it; nothing where it has no such thing.
 
     @property
     def columns(self) -> tuple[ColumnPlan, ...]:
-        found: tuple[ColumnPlan, ...] = self._own("columns")
-        return found
+        return cast("tuple[ColumnPlan, ...]", self._own("columns"))
 
     @property
     def factor(self) -> tuple[tuple[float, ...], ...]:
-        found: tuple[tuple[float, ...], ...] = self._own("factor")
-        return found
+        return cast("tuple[tuple[float, ...], ...]", self._own("factor"))
 
     @property
     def categories(self) -> tuple[TallyCategory, ...]:
-        found: tuple[TallyCategory, ...] = self._own("categories")
-        return found
+        return cast("tuple[TallyCategory, ...]", self._own("categories"))
 
     @property
     def unions(self) -> tuple[SubsetUnion, ...]:
-        found: tuple[SubsetUnion, ...] = self._own("unions")
-        return found
+        return cast("tuple[SubsetUnion, ...]", self._own("unions"))
 
     @property
     def groups(self) -> Mapping[str, tuple[Group, ...]]:
@@ -129,8 +167,7 @@ class Plan(FrozenModel):
 
     @property
     def tally(self) -> Tally | None:
-        found: Tally | None = self._own("tally")
-        return found
+        return cast("Tally | None", self._own("tally"))
 
     @property
     def view(self) -> ViewPlan | None:
@@ -159,9 +196,15 @@ class Plan(FrozenModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What an approver must not miss: how the promise stands where the assumption's numbers are off, and what is no use."""
-        told = (*(note for note in self.notes if is_warning(note)), *worthless(self))
+        told = (*(note for note in self.notes if is_warning(note)), *filter(None, map(self._worthless, self.queries)))
         line = fragile(self.epsilon, self.model_error, self.certificate.evidence.room)
         return told if line is None or line in told else (line, *told)
+
+    def _worthless(self, query: Query) -> str | None:
+        ends = None if query.whole_table else self.part.public_range(query, self.n)
+        if ends is None or self.noise_of(query).kind == "none":
+            return None
+        return worthless(query.text, self.error_of(query).rmse, ends)
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -217,16 +260,13 @@ class Plan(FrozenModel):
 
     def answered(self, found: Any) -> Values | None:
         """The answers to each query, from what its part reads; None: an announced failure, which the certificate counted on."""
-        require_certified(self)
+        self.verify()
         return self.part.draw(self, found)
 
     def answers(self, averages: Sequence[Fraction], counts: Sequence[int] = ()) -> tuple[float, ...]:
-        """All answers in order, from the averages of `columns` and the counts of `categories`.
-
-        The averages of `read_columns` come last. A query by group has an answer for each group.
-        """
+        """All answers, of groups too, from the averages of `columns`, then `read_columns`, and the counts of `categories`."""
         if not isinstance(self.part, AveragesPart) or isinstance(self.part, WeightsPart):
-            require_certified(self)
+            self.verify()
             raise CertificateError("plan: averages alone are not what its certificate counted on. Nothing was released.")
         told = self.answered((averages, counts)) or ()
         return tuple(value for values in told for value in values)
@@ -255,7 +295,7 @@ class Plan(FrozenModel):
     def _randomised_tally(self, tally: Tally, query: Query, statistic: Fraction) -> float:
         if tally.histogram or tally.noise == "kernel":
             raise UsageError("statistic: a histogram or a kernel needs the table's counts; use Session.release.")
-        require_certified(self)
+        self.verify()
         return tally.answer(query, self.n, tally.noisy_total(tally.steps_of(query, self.n, statistic)))
 
     @property
@@ -269,8 +309,13 @@ class Plan(FrozenModel):
         return self.part.read_columns(self.certificate.evidence) if isinstance(self.part, AveragesPart) else {}
 
     def verify(self) -> None:
-        """Recompute the promise; `CertificateError` unless it holds and covers what the plan draws."""
-        require_certified(self)
+        """Recompute the promise; `CertificateError` unless it holds and is for what is read and drawn by this plan."""
+        if self.bound != binding_of(self.model_dump(mode="json", warnings=False)):
+            raise CertificateError(NOT_COVERED)
+        self.certificate.verify()
+        same = (self.epsilon, self.delta) == (self.certificate.epsilon, self.certificate.delta)
+        if not (same and self.part.covered(self)):
+            raise CertificateError(NOT_COVERED)
 
     def draw(self, secret: str | None = None) -> Figure:
         """A picture of the network: what is near the secret, what may show, what is remote. Needs the extra `plots`."""
@@ -336,10 +381,7 @@ def assemble(
     model_error: Sequence[ModelError] = (),
     notes: Sequence[str] = (),
 ) -> Plan:
-    """The plan for these queries (the problem's, unless others are named); it promises what the certificate proves.
-
-    `reference` is the page with the proof; `guarantee` stands in its place where the promise is not one for pairs of values.
-    """
+    """The plan, which promises what the certificate proves; `guarantee` says it where it is no promise for pairs of values."""
     said = statement(problem, certificate.delta)
     return Plan(
         mechanism=mechanism,
@@ -354,4 +396,4 @@ def assemble(
         errors=tuple(errors),
         model_error=tuple(model_error),
         notes=tuple(notes),
-    )
+    ).of_problem(problem)

@@ -59,6 +59,11 @@ class Tally(FrozenModel):
     covering: tuple[tuple[str, ...], ...] = Field(default=(), description="of each list, every row must satisfy one condition")
     fill: FrozenMap[Finite] = Field(default_factory=dict)
     clip: FrozenMap[Range] = Field(default_factory=dict)
+    support: tuple[int, ...] = Field(
+        default=(),
+        exclude_if=lambda value: not value,
+        description="where laws are stated: the values that the sum can have, in steps; any other counts as the nearest",
+    )
     unit: Positive = 1.0
     origin: Finite = 0.0
     histogram: bool = False
@@ -84,8 +89,9 @@ class Tally(FrozenModel):
         return self.complete and any(set(columns_of(parse_condition(cell.where))) & set(self.clip) for cell in self.cells)
 
     def total(self, counts: Sequence[int]) -> int:
-        """F."""
-        return sum(cell.value * count for cell, count in zip(self.cells, counts, strict=True))
+        """F; where the values that it can have are stated, the nearest of them, the lower of two."""
+        found = sum(cell.value * count for cell, count in zip(self.cells, counts, strict=True))
+        return min(self.support, key=lambda value: (abs(value - found), value)) if self.support else found
 
     def released(self, counts: Sequence[int], categories: Sequence[int], evidence: Evidence) -> tuple[int, ...]:
         """F, or each count of a histogram, with fresh noise; in whole steps."""
@@ -163,6 +169,8 @@ class Tally(FrozenModel):
         rows, evidence = certificate.individuals, certificate.evidence
         if self.centre is not None:
             return not evidence.reads_rows
+        if self.support != evidence.support():
+            return False
         if rows is not None:
             wanted = (self.width, self.scale if self.noise == "laplace" else self.individuals)
             if [(term.sensitivity, term.scale) for term in rows.terms] != [wanted]:

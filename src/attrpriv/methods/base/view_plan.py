@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,9 @@ from attrpriv.problem.reference import Combination
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.tells import Tells
 
 REAL_RECORDS = "The view holds real records: a table to compute on, not one to publish."
 
@@ -107,6 +110,36 @@ class ViewPlan(FrozenModel):
         lines += [f"and {self.more_cells} more"] if self.more_cells else []
         lines += [] if self.coverage is None else self.coverage.lines
         return "\n".join([*lines, str(self.guarantee), str(self.certificate), *(f"warning: {line}" for line in self.warnings)])
+
+    def tells(self) -> Tells:
+        """How well the best test tells two compositions that must look alike, from the view. Reads no row."""
+        from attrpriv.methods.base.tells import tells_of_view
+
+        return tells_of_view(self)
+
+    @property
+    def written(self) -> str | None:
+        """The file that it was written to, by its name; None: it is a plan."""
+        return self.__dict__.get("_written")
+
+    def written_to(self, name: str) -> ViewPlan:
+        """The same, of a view that was drawn; no part of the plan, and not recorded with it."""
+        made = self.model_copy()
+        made.__dict__["_written"] = name
+        return made
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A row for each cell, with what is kept of it and its public range: pandas, polars or arrow."""
+        from attrpriv.notebook.frames import view_frame
+
+        return view_frame(self, kind)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The share of each cell's rows that is kept, on these axes or new ones. Needs the extra `plots`."""
+        from attrpriv.pictures.figures import draw
+        from attrpriv.pictures.subjects import kept
+
+        return draw(kept(self), ax)
 
     def _repr_html_(self) -> str:
         from attrpriv.notebook.html import view_html

@@ -40,9 +40,9 @@ def _curve(problem: Problem, reads: str | None) -> RowCurve:
     if problem.shape not in OUTSIDE:
         raise Refusal(
             Cause.ASSUMPTION,
-            "needs a counts assumption, under which a count or a share is hidden: under others, no rule says what an algorithm "
-            "that is private for one row tells about the secret.",
-            needs="counts",
+            "needs a counts assumption, under which a count or a share is hidden, or a chain, under which entries are: under "
+            "others, no rule says what an algorithm that is private for one row tells about the secret.",
+            needs=("counts", "chain"),
         )
     made: RowCurve = load(OUTSIDE[problem.shape])(problem, reads)
     return made

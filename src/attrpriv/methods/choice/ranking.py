@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from attrpriv.errors import RefusedError, UsageError, Way
 from attrpriv.methods.base.accuracy import Measure
@@ -19,6 +19,7 @@ from attrpriv.methods.dispatch import planned_by
 from attrpriv.methods.table import methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, listed_kinds
+from attrpriv.problem.shapes import RECORDED
 from attrpriv.queries.query import Query
 
 # Errors that differ by a smaller share are equal.
@@ -178,6 +179,25 @@ class Ranking:
             return f"the assumption cannot be used as it is stated; ask for {named} by name to do without it."
         return "no mechanism can prove the guarantee."
 
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A row for each query and mechanism, also for those that were refused: pandas, polars or arrow."""
+        from attrpriv.notebook.frames import ranking_frame
+
+        return ranking_frame(self, kind)
+
+    def _repr_html_(self) -> str:
+        from attrpriv.notebook.html import ranking_html
+
+        return ranking_html(self)
+
+    def plot(self, ax: Any = None, *, what: Literal["mechanisms", "epsilon"] = "mechanisms") -> Any:
+        """Errors side by side, or against epsilon with the chosen point, on these axes or new ones. Needs the extra `plots`."""
+        from attrpriv.methods.choice.error_curve import error_curve
+        from attrpriv.pictures.figures import draw
+        from attrpriv.pictures.subjects import against_epsilon, mechanisms
+
+        return draw(against_epsilon(error_curve(self)) if what == "epsilon" else mechanisms(self), ax)
+
     def entries(self) -> list[dict[str, Any]]:
         """One JSON-able entry for each query and mechanism."""
         rows = [row | _shown_by(plan) for plan in self.plans for row in plan.entries(chosen=plan is self.chosen)]
@@ -251,6 +271,8 @@ def advice(ranking: Ranking) -> str | None:
     def enough(problem: Problem) -> bool:
         return _error(chosen.mechanism, problem, query, ranking.by) <= goal
 
+    if ranking.problem.shape == RECORDED:  # each plan takes seconds
+        return f"{_nothing(goal)}; something might with a smaller within."
     if len(ranking.problem.secrets) > _MOST_SECRETS:
         return f"{_nothing(goal)}; something might with fewer secrets, a smaller within or a smaller slope tolerance."
     ways = []

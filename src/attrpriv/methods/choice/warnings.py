@@ -10,6 +10,8 @@ Some methods credit the variation of the rows as noise, or rest on the exact law
 | `gaussian` and every other one that uses the assumption | with a warning |
 | `group_dp`, a view, the public constant | no matter |
 
+A method that broke its promise on the public rows themselves (`session.fit_trials`) is taken by name only, with a warning.
+
 Curvature c and spread s that pass for normal can still show in many rows or over a wide range (`far_faults`): in a table whose
 mean of the sensitive column is d of its standard deviations from the centre, an average of n rows moves by sqrt(n) c d^2/2 of
 its residual standard deviations, and its residual variance is multiplied by 1 + s (d + d^2/sqrt 2). A bend of the third order,
@@ -26,10 +28,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from attrpriv.assumptions.gaussian import FittedRecord, Gaussian
-from attrpriv.assumptions.shape import ShapeFinding, possible, shortened
+from attrpriv.assumptions.shape import ShapeFinding, Tried, possible, shortened
 from attrpriv.cases.gaussian import row_faults
 from attrpriv.errors import AttrprivError
-from attrpriv.methods.base.accuracy import WEAK
+from attrpriv.methods.base.accuracy import TRIED, WEAK
 from attrpriv.methods.base.column_plan import own_scale
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.table import Method
@@ -63,7 +65,13 @@ def require_normal_rows(method: Method, problem: Problem) -> None:
 
 
 def require_near(method: Method, plan: Plan, problem: Problem) -> None:
-    """The same refusal to `auto`, where the rows pass for normal and the range is too wide for that in so many rows."""
+    """The same refusal to `auto`, where the rows pass for normal and the range is too wide for that in so many rows.
+
+    So is one that broke its promise when a fit tried it on the public rows.
+    """
+    broke = broken_trial(plan, problem)
+    if broke is not None:
+        raise Refusal(Cause.SHAPE, f"{_broke(broke)} auto does not take it; ask for it by name to do so all the same.")
     told = far_faults(plan, problem) if method.on_exact_laws else ()
     if told:
         raise Refusal(
@@ -73,8 +81,26 @@ def require_near(method: Method, plan: Plan, problem: Problem) -> None:
         )
 
 
+def broken_trial(plan: Plan, problem: Problem) -> Tried | None:
+    """A trial on record (`attrpriv fit`) that this method broke, for one of these queries and secrets, at whatever budget."""
+    asked = {text for query in plan.queries for text in query.alike}
+    hidden = {secret.text for secret in problem.secrets}
+    records = (member.fit_record() for member in problem.theta)
+    tried = (one for record in records if record is not None for one in record.tried or ())
+    same = (one for one in tried if one.mechanism == plan.mechanism and one.query in asked and one.secret in hidden)
+    return next((one for one in same if one.broken), None)
+
+
+def _broke(one: Tried) -> str:
+    where = f"{one.query}, {one.secret}, n = {one.n}"
+    told = f"epsilon {one.shown} where {one.epsilon:g} was promised ({where}), worst between {one.where}"
+    return f"broke its promise when it was tried on the public records: {told}."
+
+
 def far_faults(plan: Plan, problem: Problem) -> tuple[str, ...]:
     """What could add too much to epsilon at this number of rows and this range, though the records pass for normal."""
+    if all(member.fit_record() is None for member in problem.theta):
+        return ()
     told, read = [], set(problem.read_columns)
     means = [one for one in problem.secrets if one.composition is None and one.attribute is None and one.entries is None]
     for member in problem.assumed(Gaussian):
@@ -157,10 +183,11 @@ def _equalises_only(problem: Problem) -> bool:
     return problem.shape == UNEQUAL and len(problem.columns) > 1
 
 
-def with_warning(method: Method, plan: Plan, problem: Problem) -> Plan:
+def with_warning(plan: Plan, problem: Problem) -> Plan:
     """The plan, which says what its promise rests on where the records do not bear it out."""
-    if method.without_assumption:
-        return plan
+    broke = broken_trial(plan, problem)
+    if broke is not None:
+        plan = plan.model_copy(update={"notes": (*plan.notes, f"{TRIED} {plan.mechanism} {_broke(broke)}")})
     told = row_faults(problem) or far_faults(plan, problem)
     if not told:
         return plan

@@ -67,17 +67,23 @@ def test_reach_is_the_least_that_holds(kind: Kind, scale: float, level: float) -
     assert WholeSpread(kind, scale, unit=2.5).reach(level) == 2.5 * t
 
 
-@pytest.mark.parametrize(("kind", "scale", "rows"), [("gaussian", 0.8, 1.5), ("gaussian", 3.0, 0.4), ("laplace", 1.0, 1.0)])
+SUMS: list[tuple[Kind, float, float]] = [
+    *(("gaussian", 0.8, 1.5), ("gaussian", 3.0, 0.4)),
+    *(("laplace", 1.0, 1.0), ("laplace", 1.7, 0.6), ("laplace", 0.45, 1.9)),  # a scale of 1 hides what is divided by it
+]
+
+
+@pytest.mark.parametrize(("kind", "scale", "rows"), SUMS)
 def test_a_sum_of_two_is_as_exact_as_one(kind: Kind, scale: float, rows: float) -> None:
     with mpmath.workdps(30):
         law = convolved(masses(kind, scale)[:60], masses("laplace", rows)[:60])
         rmse = float(mpmath.sqrt(mpmath.fsum(k * k * p for k, p in enumerate(law))))
         absolute = float(mpmath.fsum(k * p for k, p in enumerate(law)))
-        t = least(law, 0.05)
+        steps = {level: least(law, 1 - level) for level in (0.3, 0.6, 0.95, 0.999)}
     spread = WholeSpread(kind, scale, rows)
     assert spread.moments()[0] == pytest.approx(rmse, rel=1e-6)
     assert spread.moments()[1] == pytest.approx(absolute, rel=1e-6)  # once the root mean square stood for it
-    assert spread.reach(0.95) == t
+    assert {level: spread.reach(level) for level in steps} == steps
 
 
 def test_large_sums_follow_the_continuous_laws() -> None:

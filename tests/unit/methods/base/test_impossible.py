@@ -19,6 +19,7 @@ from attrpriv.methods.base.outside import OutsideRelease
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.outside import plan_outside
 from attrpriv.methods.table import METHODS
+from tests.conformance.test_mechanisms import chain_problem
 from tests.unit.methods.laplace_sequence.test_plan import STAY, asked
 from tests.unit.methods.proofs import every as every_plan
 
@@ -31,7 +32,11 @@ FEWER = {("laplace", "terms"), ("gaussian", "checks")}
 @cache
 def every() -> dict[str, Plan | OutsideRelease]:
     """Every plan, and what the ledger keeps of another library's release, which no plan draws."""
-    return {**every_plan(), "outside": plan_outside(asked(STAY), 0.01, "a histogram", None)}
+    return {
+        **every_plan(),
+        "outside": plan_outside(asked(STAY), 0.01, "a histogram", None),
+        "chain_outside": plan_outside(chain_problem(), 0.01, "a histogram", None),
+    }
 
 
 def test_every_kind_is_here() -> None:

@@ -6,7 +6,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from attrpriv.methods.base.evidence import ConstantEvidence, LaplaceEvidence, LaplaceTerm, least_width
+from attrpriv.methods.base.evidence import ConstantEvidence, LaplaceEvidence, LaplaceTerm
+from attrpriv.methods.base.laplace_terms import least_width
 from tests.unit.methods.proofs import counted, refused
 
 

@@ -43,6 +43,7 @@ ASKED: dict[str, tuple[Problem, str]] = {
     "gaussian on counts": (counts_problem(secrets=COUNTS, theta=(EVENT,), epsilon=0.5), "gaussian"),
     "sets of counts": (counts_problem(secrets=SETS, theta=(EVENT,), epsilon=0.5), "laplace"),
     "chains": (chain_problem(theta=(STEADY, JUMPY)), "chain_quilt"),
+    "chains, by the recursion": (chain_problem(theta=(STEADY, JUMPY)), "laplace"),
     "parameters": (network_problem(secrets=(Parameter("income"), Parameter("gender"))), "markov_quilt"),
     "parameter counts": (
         network_problem(

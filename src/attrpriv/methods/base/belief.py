@@ -1,0 +1,126 @@
+"""What an outsider may believe of a secret: a prior over its values, and the posteriors after the exact answers and a release.
+
+By Bayes, the odds of a value v against the true one change by a likelihood ratio, which the distance of the two bounds:
+
+| posterior | odds of v against the true value, times |
+|---|---|
+| `exact`, `typical` | e^(-mu^2/2), mu = 2 Phi^-1(right guesses): normal answers with as many right guesses, at their centre |
+| `worst` | e^(-epsilon) of that distance: no release says more, but with the probability delta that the promise leaves |
+
+`typical` is exact for normal answers and an illustration elsewhere; `worst` is a bound for all. Nothing here reads a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from attrpriv.errors import UsageError
+from attrpriv.formatting import number
+from attrpriv.frozen import Finite, FrozenModel, NonNegative
+from attrpriv.methods.base.tells import BestTest, Outlook
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.plan import Plan
+
+# Values of the range that a prior without numbers weighs alike.
+_VALUES = 41
+# Where no range is promised: so many promised distances to each side of 0.
+_REACH = 10
+
+
+class Belief(FrozenModel):
+    """Weights of values of the secret, which sum to 1; none where nothing is known."""
+
+    secret: str
+    at: Finite = Field(description="the value that is true in this illustration")
+    values: tuple[Finite, ...]
+    prior: tuple[NonNegative, ...]
+    exact: tuple[NonNegative, ...] = Field(description="after the exact answers")
+    typical: tuple[NonNegative, ...] = Field(description="after a typical release")
+    worst: tuple[NonNegative, ...] = Field(description="after the release that says most of the true value")
+
+    def likely(self, weights: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+        """The ends of the values that have this weight together, the likeliest first."""
+        order = sorted(range(len(weights)), key=lambda place: (-weights[place], abs(self.values[place] - self.at)))
+        held, total = [], 0.0
+        for place in order:
+            held.append(self.values[place])
+            total += weights[place]
+            if total >= level - 1e-12:
+                break
+        return min(held), max(held)
+
+    def __str__(self) -> str:
+        named = {"before": self.prior, "after the exact answers": self.exact, "after a release": self.typical}
+        named |= {"after the worst release": self.worst}
+        told = [f"{name} {_ends(self.likely(weights))}" for name, weights in named.items() if weights]
+        return f"95% of the belief about {self.secret}, where it is {number(self.at)}: {'; '.join(told)}."
+
+
+def _ends(ends: tuple[float, float]) -> str:
+    return f"{ends[0]:,.10g} to {ends[1]:,.10g}"
+
+
+def belief(plan: Plan, prior: Mapping[float, float] | None, at: float | None, secret: str | None) -> Belief:
+    """From the plan and a prior; see `Plan.belief`."""
+    outlook = Outlook.of(plan, secret)
+    weights = dict(sorted(_uniform(outlook, at).items() if prior is None else prior.items()))
+    _require(weights)
+    values = tuple(map(float, weights))
+    true = min(values, key=lambda value: abs(value - (values[0] + values[-1]) / 2)) if at is None else float(at)
+    distances = sorted({abs(value - true) for value in values})
+    before = {one: outlook.before(one) for one in distances}
+    after = {one: outlook.after(one) for one in distances}
+    share = tuple(weights[value] for value in weights)
+
+    def posterior(found: Mapping[float, BestTest], odds: Callable[[BestTest], float]) -> tuple[float, ...]:
+        if all(one.how == "unknown" for distance, one in found.items() if distance):
+            return ()
+        return _normalised([w * odds(found[abs(v - true)]) for w, v in zip(share, values, strict=True)])
+
+    return Belief(
+        secret=outlook.secret.text,
+        at=true,
+        values=values,
+        prior=_normalised(share),
+        exact=posterior(before, _typical),
+        typical=posterior(after, _typical),
+        worst=posterior(after, _worst),
+    )
+
+
+def _typical(found: BestTest) -> float:
+    if found.how == "unknown" or found.right >= 1:  # what is not known to be hidden may be excluded
+        return 0.0
+    return math.exp(-2 * NormalDist().inv_cdf(max(0.5, found.right)) ** 2)
+
+
+def _worst(found: BestTest) -> float:
+    return 0.0 if found.epsilon is None else math.exp(-found.epsilon)
+
+
+def _uniform(outlook: Outlook, at: float | None) -> dict[float, float]:
+    ends = outlook.secret.ends
+    gap = outlook.scale.promised
+    if gap is None:
+        raise UsageError(f"belief: {outlook.secret.text} is hidden as a whole, not by distance. Ask tells() instead.")
+    if ends is None:
+        middle = 0.0 if at is None else at
+        ends = middle - _REACH * gap, middle + _REACH * gap
+    return {ends[0] + (ends[1] - ends[0]) * place / (_VALUES - 1): 1.0 for place in range(_VALUES)}
+
+
+def _require(weights: Mapping[float, float]) -> None:
+    fine = all(math.isfinite(value) and math.isfinite(weight) and weight >= 0 for value, weight in weights.items())
+    if len(weights) < 2 or not fine or not sum(weights.values()) > 0:
+        raise UsageError("prior: must have two or more values, each with a weight of at least 0, and one above 0.")
+
+
+def _normalised(weights: Sequence[float]) -> tuple[float, ...]:
+    total = math.fsum(weights)
+    return tuple(weight / total for weight in weights) if total > 0 else ()

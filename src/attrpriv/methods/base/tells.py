@@ -1,0 +1,250 @@
+"""What an outsider can tell from a release: how well the best test tells two values of the secret that are so far apart.
+
+    right guesses        of somebody who knows that a fair coin chose one of the two values, and sees all answers
+    trade-off curve      for each share of false alarms, the least share of misses that any test can reach
+    epsilon              that holds for this pair, at the delta of the promise
+
+| distance | after the release | before: the exact answers |
+|---|---|---|
+| within the promised pairs | from the certificate: delta at many epsilons | from the assumption's law (`cases.exact_answer`) |
+| beyond, in the range | the same proof for such pairs (`Evidence.stretched`), else steps of the promised size | the same |
+| outside of the range | not known: the promise and the proof speak of values in the range | not known |
+
+`methods.base.trade_off` makes the three of promises. What must never change: what is said of the release is never below the
+truth under the assumption, and nothing here reads a row.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from attrpriv.errors import UsageError
+from attrpriv.formatting import number
+from attrpriv.frozen import FrozenModel, NonNegative
+from attrpriv.methods.base.accuracy import Profile
+from attrpriv.methods.base.trade_off import TradeOff, trade_off
+from attrpriv.methods.table import EXACT_ANSWER, load
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP
+from attrpriv.problem.counted import count_pairs
+from attrpriv.problem.problem import spacing_of
+from attrpriv.problem.secret import Secret
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.evidence import Evidence
+    from attrpriv.methods.base.plan import Plan
+    from attrpriv.methods.base.view_plan import ViewPlan
+    from attrpriv.problem.problem import Problem
+
+How = Literal["exact", "bound", "unknown"]
+
+
+class BestTest(FrozenModel):
+    """How well the best test does. `how`: reached by a law of the assumption, a bound that is not exceeded, or not known."""
+
+    how: How
+    right: float = Field(default=1.0, ge=0.5, le=1)
+    epsilon: NonNegative | None = Field(default=None, description="at the promised delta; null: none is known")
+    curve: tuple[tuple[float, float], ...] = Field(default=(), description="shares of false alarms and of misses")
+
+    @classmethod
+    def of(cls, found: TradeOff | None, how: How, delta: float) -> BestTest:
+        if found is None:
+            return cls(how="unknown")
+        return cls(how=how, right=max(0.5, found.right), epsilon=found.epsilon(delta), curve=found.curve)
+
+    def __str__(self) -> str:
+        if self.how == "unknown":
+            return "not known"
+        most = "" if self.how == "exact" else "at most "
+        loss = "epsilon not known" if self.epsilon is None else f"epsilon {most}{number(self.epsilon, 3)}"
+        return f"{most}{percent(self.right)} right ({loss})"
+
+
+_COIN = BestTest.of(TradeOff(promises=((0.0, 0.0),)), "exact", 0.0)
+
+
+def percent(share: float) -> str:
+    """A share of right guesses, which is certainty only where it is."""
+    return "more than 99.9%" if 0.9995 < share < 1 else f"{share:.1%}"
+
+
+class Tells(FrozenModel):
+    """How well two values of a secret can be told apart, before a release and after it."""
+
+    schema_version: Literal[1] = 1
+    secret: str
+    distance: float | None = Field(description="of the two values; null: any two that must look alike")
+    promised: float | None = Field(description="the largest distance that the promise is about; null: it is about no distance")
+    delta: float
+    before: BestTest = Field(description="from the exact answers, under the assumption")
+    after: BestTest = Field(description="from what is released, under the same assumption; with all released before")
+
+    @property
+    def inside(self) -> bool:
+        """Whether the promise is about such pairs."""
+        return self.distance is None or (self.promised is not None and self.distance <= self.promised)
+
+    def __str__(self) -> str:
+        pair = "that must look alike" if self.distance is None else f"{self.distance:,.10g} apart"
+        beyond = "" if self.inside else " (beyond what is promised)"
+        told = f"values of {self.secret} {pair}{beyond}"
+        return f"{told}: from the exact answers {self.before}; from this release {self.after}."
+
+
+def tells(plan: Plan, distance: float | None, secret: str | None) -> Tells:
+    """What is told of two values of a secret (the first one, unless named), so far apart or as far as promised."""
+    outlook = Outlook.of(plan, secret)
+    if distance is not None:
+        outlook.scale.require(distance)
+    return Tells(
+        secret=outlook.secret.text,
+        distance=distance,
+        promised=outlook.scale.promised,
+        delta=plan.delta,
+        before=outlook.before(distance),
+        after=outlook.after(distance),
+    )
+
+
+def tells_of_view(view: ViewPlan) -> Tells:
+    """Of any two compositions that must look alike; what the exact rows would tell is not asked."""
+    certificate = view.certificate
+    found = trade_off(certificate.evidence.delta, certificate.epsilon, certificate.delta, certificate.evidence.told_by)
+    after = BestTest.of(found, "bound", certificate.delta)
+    unknown = BestTest(how="unknown")
+    return Tells(secret=view.secret.text, distance=None, promised=None, delta=certificate.delta, before=unknown, after=after)
+
+
+def _chosen(problem: Problem, secret: str | None) -> Secret:
+    named = [one for one in problem.secrets if secret in (None, one.text)]
+    if not named:
+        texts = ", ".join(one.text for one in problem.secrets)
+        raise UsageError(f"secret: must be one of {texts}. Got {secret}.")
+    return named[0]
+
+
+class Scale(FrozenModel):
+    """How far apart two values of a secret can be, and how far apart those are that must look alike."""
+
+    secret: str
+    promised: float | None
+    width: float | None = Field(description="of the range that the promise is about; null: any value")
+    step: float | None = Field(description="how far one promised pair surely leads; null: a distance says nothing")
+
+    @classmethod
+    def of(cls, problem: Problem, secret: Secret) -> Scale:
+        nothing = cls(secret=secret.text, promised=None, width=None, step=None)
+        if secret.cases is not None or isinstance(secret.between, Mapping) or isinstance(secret.secret, tuple):
+            return nothing
+        if secret.entries is not None or secret.whole_columns:
+            return nothing
+        composition = secret.composition
+        if composition is not None and secret.parameter is None:
+            if composition.kind == "distribution":
+                return nothing
+            pairs = count_pairs(secret, problem.n)
+            unit = problem.n if composition.kind == "share" else 1
+            apart = pairs.apart / unit
+            return cls(secret=secret.text, promised=apart, width=(pairs.high - pairs.low) / unit, step=apart)
+        if not math.isfinite(secret.gap):
+            return nothing
+        width = None if secret.ends is None else secret.ends[1] - secret.ends[0]
+        return cls(secret=secret.text, promised=secret.gap, width=width, step=_whole_step(problem, secret))
+
+    def require(self, distance: float) -> None:
+        if self.promised is None:
+            raise UsageError(f"distance: {self.secret} is hidden as a whole, not by distance. Ask tells() without one.")
+        if not (math.isfinite(distance) and distance >= 0):
+            raise UsageError(f"distance: must be a finite number, at least 0. Got {distance:g}.")
+
+    def inside(self, distance: float) -> bool:
+        """Whether two values of the range can be so far apart, up to the rounding of the distance itself."""
+        return self.width is None or distance <= self.width * COMPUTED_UP
+
+    def times(self, distance: float | None) -> float:
+        return 1.0 if distance is None or self.promised is None else distance / self.promised
+
+    def steps(self, distance: float | None) -> int:
+        """How many promised pairs lead from one value to the other."""
+        if distance is None or self.step is None or self.promised is None or distance <= self.promised:
+            return 1
+        return math.ceil(distance / self.step * COMPUTED_DOWN)
+
+
+def _whole_step(problem: Problem, secret: Secret) -> float:
+    """The values between two others lie on the secret's spacing, so one step may be a little shorter than what is promised."""
+    spacing = spacing_of(problem, secret)
+    if not spacing:
+        return secret.gap
+    return math.floor(secret.gap / spacing * COMPUTED_UP) * spacing or secret.gap
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """A plan as seen by somebody who wants to know one secret."""
+
+    plan: Plan
+    problem: Problem
+    secret: Secret
+    scale: Scale
+
+    @classmethod
+    def of(cls, plan: Plan, secret: str | None) -> Outlook:
+        if plan.problem is None:
+            raise UsageError("tells: a plan that was read from a record does not hold its problem. Plan again with the policy.")
+        chosen = _chosen(plan.problem, secret)
+        return cls(plan, plan.problem, chosen, Scale.of(plan.problem, chosen))
+
+    def before(self, distance: float | None) -> BestTest:
+        """From the exact answers."""
+        if distance == 0:
+            return _COIN
+        if distance is not None and not self.scale.inside(distance):
+            return BestTest(how="unknown")
+        found: Any = load(EXACT_ANSWER)(self.problem, self.secret, self.scale.times(distance))
+        if found is None:
+            return BestTest(how="unknown")
+        return BestTest.of(self._trade_off(found.delta, found.profile), _how(found.profile), self.plan.delta)
+
+    def after(self, distance: float | None) -> BestTest:
+        """From what is released."""
+        if distance == 0:
+            return _COIN
+        if distance is not None and not self.scale.inside(distance):
+            return BestTest(how="unknown")
+        evidence, times = self.plan.certificate.evidence, self.scale.times(distance)
+        how = _how(evidence.told_by) if self.plan.certificate.exact else "bound"
+        stretched = evidence.stretched(times)
+        found = TradeOff() if stretched is None else self._profile(stretched)
+        if stretched is None or (times > 1 and how == "bound"):  # both hold
+            found, how = found.also(self._promised.in_steps(self.scale.steps(distance))), "bound"
+        known = found.promises or how == "exact"  # that nothing is hidden is known, too
+        return BestTest.of(found if known else None, how, self.plan.delta)
+
+    @cached_property
+    def _promised(self) -> TradeOff:
+        return self._profile(self.plan.certificate.evidence)
+
+    def _profile(self, evidence: Evidence) -> TradeOff:
+        """Of everything released, with the risk of a fit; what cannot be computed proves nothing."""
+
+        def deltas(epsilon: float) -> float:
+            try:
+                return evidence.delta(epsilon) + self.plan.certificate.fit_delta
+            except (UsageError, ArithmeticError):
+                return 1.0
+
+        return self._trade_off(deltas, evidence.told_by)
+
+    def _trade_off(self, deltas: Callable[[float], float], profile: Profile) -> TradeOff:
+        return trade_off(deltas, self.plan.epsilon, self.plan.delta, profile)
+
+
+def _how(profile: Profile) -> How:
+    return "exact" if profile.attained else "bound"
