@@ -21,7 +21,10 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
+from attrpriv.assumptions.laws import Laws
 from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.assumptions.recorded_table import RecordedTable
+from attrpriv.assumptions.records import Records
 from attrpriv.errors import AttrprivError, RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.certificate import Certificate
@@ -184,6 +187,48 @@ def network_problem(**changes: Any) -> Problem:
     return Problem(**(stated | changes))
 
 
+def stated_problem(**changes: Any) -> Problem:
+    """A count whose laws are written down: of a clique of four, given the entry of one of them."""
+    given = changes.pop("given", {"0": [0.2, 0.225, 0.5, 0.075, 0.0], "1": [0.0, 0.075, 0.5, 0.225, 0.2]})
+    statistic = changes.pop("statistic", "count(*) filter (where flu = 1)")
+    values = changes.pop("values", [0, 1, 2, 3, 4])
+    stated: dict[str, Any] = {
+        "queries": (Query("count", where="flu = 1"),),
+        "secrets": (Secret("entries(flu)"),),
+        "epsilon": 1.0,
+        "delta": 1e-3,
+        "n": 4,
+        "theta": (Laws(statistic=statistic, values=values, given=given),),
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
+def records_problem(**changes: Any) -> Problem:
+    """Sums over rows like public ones."""
+    rows: dict[str, Any] = {
+        "school": [8, 9, 9, 10, 10, 11, 12, 8],
+        "hours": [30, 40, 38, 40, 45, 41, 50, 20],
+        "sex": list("FMFMFMMF"),
+    }
+    theta = Records(file=RecordedTable.of(rows), columns=("school", "hours", "sex"), resamples={"number": 1, "size": 6})
+    stated: dict[str, Any] = {
+        "queries": (Query("avg", "hours"),),
+        "secrets": (Secret("mean(school)", between=(9.0, 10.5), within=0.2),),
+        "epsilon": 1.0,
+        "delta": 1e-3,
+        "n": 20,
+        "theta": (theta,),
+        "types": {"school": "integer", "hours": "integer", "sex": "text"},
+        "bounds": {"hours": (0.0, 99.0)},
+        "policy_digest": "abc",
+    }
+    return Problem(**(stated | changes))
+
+
+BOXES = {"0": [(0.5, 0.7), (0.2, 0.4), (0.05, 0.1)], "1": [(0.1, 0.2), (0.3, 0.5), (0.3, 0.6)]}
+THREE = {"0": [0.6, 0.3, 0.1], "1": [0.3, 0.4, 0.3], "2": [0.1, 0.3, 0.6]}
+
 REFERENCE = Reference(file="census.parquet", least_density=0.8)
 SORTED = {"file": "census.parquet", "least_density": 0.8, "failure": 1e-10}
 PUBLIC = PublicCells(
@@ -253,6 +298,16 @@ PROBLEMS: dict[str, Problem] = {
         n=30,
         bins={},
     ),
+    "stated laws": stated_problem(),
+    "stated laws, intervals": stated_problem(given=BOXES, values=[0, 1, 4]),
+    "stated laws, single persons too": stated_problem(individuals=0.5),
+    "stated laws, a count that can be read": stated_problem(
+        given=THREE, values=[0, 1, 2], n=2, secrets=(Secret("count(smoker = 1)", between=(0, 2)),)
+    ),
+    "stated laws, one row": stated_problem(
+        given=THREE, values=[0, 100, 400], n=1, statistic="sum(bill)", queries=(Query("avg", "bill"), Query("count"))
+    ),
+    "an entry behind counts": counts_problem(secrets=(Secret("entries(smoker)"),)),
     "groups": groups_problem(),
     "groups, exact moments": groups_problem(tolerance=0),
     "groups, several averages": groups_problem(
@@ -261,6 +316,13 @@ PROBLEMS: dict[str, Problem] = {
     "groups, a share of the population": groups_problem(secrets=(Parameter("share(gender = 'F')", between=(0.25, 0.4)),)),
     "groups, known rows": groups_problem(known_rows=0.05),
     "groups, single persons too": groups_problem(individuals=1.0, bounds={"hours": (-60.0, 140.0)}),
+    "records": records_problem(),
+    "records, a count behind a share": records_problem(
+        queries=(Query("count", where="hours >= 40"), Query("count")),
+        secrets=(Secret("share(sex = 'F')", between=(0.3, 0.5), within=0.1),),
+        bounds={},
+    ),
+    "records, a sum": records_problem(queries=(Query("sum", "hours"), Query("count")), missing={"hours": 40.0}),
     "a hierarchy": hierarchy_problem(),
     "a hierarchy, near values": hierarchy_problem(secrets=(Parameter("income", within=6_500.0),)),
     "a hierarchy, several averages": hierarchy_problem(
@@ -342,6 +404,20 @@ def test_says_what_holds_where_the_assumption_is_off(name: str) -> None:
         assert all(a <= b * (1 + 1e-3) for a, b in itertools.pairwise(reached)), label
         assert all("\n" not in line for line in found.warnings)
         assert sum(line.startswith("fragile: where slopes") for line in found.warnings) <= 1
+
+
+def test_what_it_tells_keeps_its_promise(name: str) -> None:
+    """Of every two values that must look alike: at most what (epsilon, delta) allows, whatever the method."""
+    for label, made in plans(name).items():
+        told = made.tells()
+        assert told.inside
+        assert told.after.how in ("exact", "bound"), label
+        allowed = 0.5 + (math.expm1(made.epsilon) + 2 * made.delta) / (math.exp(made.epsilon) + 1) / 2
+        assert 0.5 <= told.after.right <= allowed * (1 + 1e-9), label
+        assert told.after.epsilon is not None, label
+        assert told.after.epsilon <= made.epsilon, label
+        for alarms, misses in told.after.curve:
+            assert 1 - made.delta - math.exp(made.epsilon) * alarms <= misses + 1e-9 <= 1 - alarms + 2e-9, label
 
 
 def test_survives_json(name: str) -> None:

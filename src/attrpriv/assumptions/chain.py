@@ -3,15 +3,17 @@
     P(first row has state s) = initial[s],      P(next row has state t | this row has s) = transition[s][t]
 
 `initial` may be a list of laws and `transition` a list of matrices; Theta is then every initial law with every matrix. Several
-chains in a list under `assume` are a finite Theta as well. `tolerance` has no default and must be 0 in this version: numbers
-are taken as exact, and a list is how to allow for others. What must never change: every row is a law (it sums to one), and the
-order of the states is the order of the rows and columns of every matrix.
+chains in a list under `assume` are a finite Theta as well. `initial: any` is every start. `tolerance` has no default: each
+probability of `transition` may be off by so much, and differently at each step; the start may then be anything, too. `longest`
+is for a table of several persons, who are independent: none has more entries. What must never change: every row is a law (it
+sums to one), the order of the states is that of the rows and columns of every matrix, and a probability of 0 stays 0.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
@@ -19,6 +21,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, model_validator
 from attrpriv.errors import UsageError
 from attrpriv.frozen import Finite, Single
 from attrpriv.frozen.requirements import shown
+from attrpriv.numerics.laws.chain_family import ChainFamily
 from attrpriv.numerics.laws.markov import MOST_STATES, MarkovChain
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.shapes import CHAIN
@@ -43,6 +46,15 @@ def _listed(depth: int, what: str) -> Any:
     return read
 
 
+def _start(value: object) -> object:
+    """`any` is kept as no law at all."""
+    return [] if value == "any" or value == () else _listed(1, "any, a list of probabilities, one a state")(value)
+
+
+def _start_written(value: Sequence[Any]) -> Any:
+    return _shortest(value) if value else "any"
+
+
 def _shortest(value: Sequence[Any]) -> Any:
     """One is written as itself."""
     return value[0] if len(value) == 1 else list(value)
@@ -50,8 +62,8 @@ def _shortest(value: Sequence[Any]) -> Any:
 
 Laws = Annotated[
     tuple[Law, ...],
-    BeforeValidator(_listed(1, "a list of probabilities, one a state"), json_schema_input_type=Law | tuple[Law, ...]),
-    PlainSerializer(_shortest, return_type=Any),
+    BeforeValidator(_start, json_schema_input_type=Law | tuple[Law, ...] | Literal["any"]),
+    PlainSerializer(_start_written, return_type=Any),
 ]
 Matrices = Annotated[
     tuple[Matrix, ...],
@@ -73,18 +85,20 @@ class Chain(Assumption):
     states: tuple[Annotated[int | float | str, Single], ...] = Field(
         min_length=2, max_length=MOST_STATES, description="all values of the column: numbers, or names"
     )
-    initial: Laws = Field(description="the law of the first entry, in the order of states; or a list of such laws")
+    initial: Laws = Field(description="the law of the first entry, in the order of states; a list of such laws; or any")
     transition: Matrices = Field(description="a row for each state: the law of the next entry; or a list of such matrices")
-    tolerance: Annotated[Finite, Field(ge=0)] = Field(
-        description="must be 0, and said: list several chains to allow for others"
+    tolerance: Annotated[Finite, Field(ge=0, lt=1)] = Field(
+        description="how far each probability of transition may be off, at every step; 0: they are exact"
+    )
+    longest: int | None = Field(
+        default=None,
+        ge=1,
+        exclude_if=lambda value: value is None,  # as in records of 0.1.0, which know no such key
+        description="the most entries that one person has, where the rows are those of several; else one chain",
     )
 
     @model_validator(mode="after")
     def _complete(self) -> Chain:
-        if self.tolerance != 0:
-            raise ValueError(
-                f"tolerance: must be 0 for a chain in this version; list several matrices instead. Got {self.tolerance:g}."
-            )
         if any(isinstance(state, bool) for state in self.states):
             raise ValueError(f"states: must be numbers or names; write 0 and 1 for a boolean column. Got {list(self.states)}.")
         if len({isinstance(state, str) for state in self.states}) > 1:
@@ -106,9 +120,18 @@ class Chain(Assumption):
             raise ValueError(problem)
 
     @property
-    def members(self) -> tuple[MarkovChain, ...]:
-        """Theta: every initial law with every matrix."""
+    def members(self) -> tuple[MarkovChain | ChainFamily, ...]:
+        """Theta: every initial law with every matrix; or of each matrix all that are near it, from any start."""
+        if not self.initial or self.tolerance:
+            return tuple(ChainFamily(*self._ends(matrix)) for matrix in self.transition)
         return tuple(MarkovChain(law, matrix) for law, matrix in itertools.product(self.initial, self.transition))
+
+    def _ends(self, matrix: Matrix) -> tuple[Matrix, Matrix]:
+        """The least and the largest of each probability, by the decimals as they are written."""
+        off = Fraction(repr(self.tolerance))
+        lower = tuple(tuple(float(max(Fraction(0), Fraction(repr(p)) - off)) if p else p for p in row) for row in matrix)
+        upper = tuple(tuple(float(min(Fraction(1), Fraction(repr(p)) + off)) if p else p for p in row) for row in matrix)
+        return (lower, upper) if self.tolerance else (matrix, matrix)
 
     @property
     def numeric(self) -> bool:
@@ -120,10 +143,16 @@ class Chain(Assumption):
     def explained(self) -> tuple[str, ...]:
         return (
             f"Whoever believes that {self}: the next entry depends on the one before and on nothing else.",
-            "They may know exactly how it starts and how it moves on.",
+            "They may know exactly how it starts and how it moves on."
+            if self.initial and not self.tolerance
+            else "They may know exactly how it starts, and how it moves on at each step.",
         )
 
     def __str__(self) -> str:
         several = f", one of {len(self.members)} chains" if len(self.members) > 1 else ""
         named = ", ".join(map(str, self.states))
-        return f"the entries of {self.column} in the order of the rows are a Markov chain with states {named}{several}"
+        near = f", each probability to move on within {self.tolerance:g} of those stated" if self.tolerance else ""
+        start = ", whatever its start" if not self.initial or self.tolerance else ""
+        who = f" of each person (at most {self.longest} entries)" if self.longest is not None else ""
+        entries = f"the entries of {self.column} in the order of the rows{who}"
+        return f"{entries} are a Markov chain with states {named}{several}{near}{start}"

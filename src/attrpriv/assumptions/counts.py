@@ -225,6 +225,8 @@ class Counts(Assumption):
 
     def belief(self, secret: Secret, n: int, bins: Bins) -> ShareBelief | None:
         """By the prior of the categories that a secret counts."""
+        if secret.entries is not None:
+            return None
         share = share_of(self.shares(), self.members_of(secret, bins), self.categories)
         return None if share is None else ShareBelief(*share, closes=False)
 

@@ -20,11 +20,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from attrpriv.assumptions.shape import ShapeFinding, summary
+from attrpriv.assumptions.shape import NOT_EXAMINED, ShapeFinding, Tried, summary
 from attrpriv.assumptions.stated_pairs import NO_PAIRS, StatedPairs, least_eigenvalue
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative, Positive
 from attrpriv.frozen.requirements import shown
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from attrpriv.assumptions.fit import PublicTable
     from attrpriv.problem.secret import Secret
-    from attrpriv.queries.linear import Linear
+    from attrpriv.queries.arithmetic import Linear
 
 _SHOWN = 50
 
@@ -66,6 +67,9 @@ class FittedRecord(FrozenModel):
     shape: tuple[ShapeFinding, ...] | None = Field(
         default=None, exclude_if=lambda found: found is None, description="how the public rows lie; left out: not examined"
     )
+    tried: tuple[Tried, ...] | None = Field(
+        default=None, exclude_if=lambda found: found is None, description="plans that were tried on the public rows"
+    )
 
     @property
     def risk(self) -> float:
@@ -77,7 +81,12 @@ class FittedRecord(FrozenModel):
 
 
 class Tolerance(FrozenModel):
-    """How far the truth may be from the stated moments."""
+    """How far the truth may be from the stated moments.
+
+    Examples:
+        >>> Tolerance(mean=0.01, sd=0.02, slope=0.05).slope
+        0.05
+    """
 
     mean: NonNegative = Field(default=0.0, description="of each mean, in standard deviations")
     sd: Annotated[Finite, Field(ge=0, lt=1)] = Field(default=0.0, description="of each standard deviation, relative")
@@ -200,14 +209,15 @@ class Gaussian(Assumption):
 
     def _require_semidefinite(self, parts: Sequence[tuple[str, ...]]) -> None:
         known = self._pairs.known
-        smallest = least_eigenvalue(parts, lambda columns: self._correlations_of(columns, known(columns)), PSD_SLACK)
+        found = known if self.sd is not None else lambda columns: self._correlations_of(columns, known(columns))
+        smallest = least_eigenvalue(parts, found, PSD_SLACK)
         if not smallest >= -PSD_SLACK:
             raise ValueError(
                 "correlations: the matrix must be positive semidefinite, so that some table can have it. "
                 f"Got a smallest eigenvalue of {smallest:.4g}; make some correlation weaker."
             )
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """The columns whose law is assumed."""
         if self.sd is not None:
@@ -263,6 +273,14 @@ class Gaussian(Assumption):
         sds = np.array([self.sd_of(column) for column in columns])
         same = np.array([[first == second for second in columns] for first in columns], dtype=bool)
         return np.where(same, 1.0, stated / np.outer(sds, sds))
+
+    def sd_of_form(self, form: Mapping[str, float]) -> float:
+        """The stated standard deviation of a linear combination."""
+        columns = tuple(form)
+        parts = [form[column] * self.sd_of(column) for column in columns]
+        matrix = self.correlation_matrix(columns)
+        products = [a * b * float(r) for a, row in zip(parts, matrix, strict=True) for b, r in zip(parts, row, strict=True)]
+        return math.sqrt(max(0.0, math.fsum(products)))
 
     def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> NormalBelief | None:
         """Of each mean or sum of this table."""
@@ -323,7 +341,7 @@ class Gaussian(Assumption):
         )
 
     def __str__(self) -> str:
-        origin = f"; {summary(None)}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"
+        origin = f"; shape: {NOT_EXAMINED}" if self.fitted is None else f"; {self.fitted}; {summary(self.fitted.shape)}"
         names = (
             self.columns
             if len(self.columns) <= _SHOWN

@@ -42,7 +42,12 @@ Rows = tuple[tuple[float, ...], ...]
 
 
 class GroupTolerance(FrozenModel):
-    """How far the truth may be from the stated moments."""
+    """How far the truth may be from the stated moments.
+
+    Examples:
+        >>> GroupTolerance(mean=0.02, sd=0.05).sd
+        0.05
+    """
 
     mean: NonNegative = Field(default=0.0, description="of each mean, in standard deviations of its category")
     sd: Annotated[Finite, Field(ge=0, lt=1)] = Field(default=0.0, description="of each standard deviation, relative")

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from attrpriv.errors import DataError
-from attrpriv.frozen import Finite, FrozenModel
+from attrpriv.frozen import Finite, FrozenModel, NonNegative
 from attrpriv.problem.row_shape import ColumnShape, GroupShape, PairShape, RowShape
 
 NOT_EXAMINED = "not examined"
@@ -268,3 +268,71 @@ def require_carried(name: str, rows: int, kurtosis: float, tail: float) -> None:
             f"about {carried:.3g} of {rows} for {name} (excess kurtosis {kurtosis:.3g}). Find about {needed / carried:.1f} "
             "times as many public records, transform the column, or state the assumption yourself."
         )
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What became of a plan that was tried on public rows: the epsilon that holds if rows are like those (`session.against`).
+#
+# | verdict | meaning |
+# |---|---|
+# | held | at most the promised epsilon, at every pair of values that was compared |
+# | broken | at least `at_least`, which is more than was promised, at the pair that is named |
+# | open | more or less than promised by so little that the errors of the computation decide |
+# | any rows | the method rests on no assumption about rows: there is nothing to try |
+# | not tried | the reason says why |
+#
+# What must never change: `at_least` is rounded down and `at_most` up. A fit records what it tried, and `auto` does not choose
+# what a record says is broken.
+
+
+Verdict = Literal["held", "broken", "open", "any rows", "not tried"]
+
+
+class Tried(FrozenModel):
+    """One answer of one plan, and one secret."""
+
+    query: str
+    mechanism: str
+    secret: str
+    n: int = Field(ge=2)
+    epsilon: NonNegative = Field(description="promised")
+    delta: NonNegative = Field(description="promised; the epsilons below are at this delta")
+    verdict: Verdict
+    at_least: NonNegative | None = Field(default=None, exclude_if=_absent, description="of epsilon on these rows, rounded down")
+    at_most: NonNegative | None = Field(default=None, exclude_if=_absent, description="of epsilon on these rows, rounded up")
+    pair: tuple[Finite, Finite] | None = Field(default=None, exclude_if=_absent, description="the values that look least alike")
+    looked: int | None = Field(default=None, exclude_if=_absent, description="how many values of the secret were compared")
+    values: int | None = Field(default=None, exclude_if=_absent, description="how many values there are")
+    simulated: int | None = Field(default=None, exclude_if=_absent, description="tables drawn for each value; none: exact laws")
+    reason: str | None = Field(default=None, exclude_if=_absent, description="why it was not tried, or what to know of it")
+
+    @property
+    def broken(self) -> bool:
+        return self.verdict == "broken"
+
+    @property
+    def shown(self) -> str:
+        """The epsilon on these rows, in as many digits as are known."""
+        if self.at_least is None:
+            return "-"
+        if self.at_most is None or self.at_most > 1.02 * self.at_least + 0.002:
+            more = "" if self.at_most is None else f", at most {self.at_most:.3g}"
+            return f"at least {self.at_least:.3g}{more}"
+        return f"{self.at_most:.3g}"
+
+    @property
+    def where(self) -> str:
+        """The worst pair."""
+        return "-" if self.pair is None else " and ".join(f"{one:.10g}" for one in self.pair)
+
+    def line(self, rows: str) -> str:
+        """What is told, in a sentence; `rows` names the public file."""
+        what = f"{self.mechanism}, {self.query}, hiding {self.secret}"
+        if self.at_least is None:
+            return f"{what}: {self.verdict}: {self.reason}" if self.reason else f"{what}: {self.verdict}."
+        promised = f"{self.verdict}, promised was {self.epsilon:.3g}"
+        worst = "" if self.pair is None else f", worst between {self.where}"
+        told = f"epsilon at delta {self.delta:g} is {self.shown} ({promised}){worst}"
+        few = "" if self.looked in (None, self.values) else f" {self.looked:,} of {self.values:,} values were compared."
+        more = f" {self.reason}" if self.reason else ""
+        return f"{what}: if rows are independent draws like those of {rows}, {told}.{few}{more}"

@@ -93,15 +93,6 @@ def combined_box(gaussian: Gaussian, forms: Sequence[Mapping[str, float]], secre
     return VectorBox(tuple((float(a), float(b)) for a, b in slopes), residual, box.spread)
 
 
-def sd_of_form(gaussian: Gaussian, form: Mapping[str, float]) -> float:
-    """The stated standard deviation of a linear combination."""
-    columns = tuple(form)
-    parts = [form[column] * gaussian.sd_of(column) for column in columns]
-    matrix = gaussian.correlation_matrix(columns)
-    products = [a * b * float(r) for a, row in zip(parts, matrix, strict=True) for b, r in zip(parts, row, strict=True)]
-    return math.sqrt(max(0.0, math.fsum(products)))
-
-
 def is_itself(query: str, secret: Mapping[str, float]) -> bool:
     """Whether the secret is the query column alone, so that its average is known exactly once the secret is."""
     return len(secret) == 1 and query in secret

@@ -26,7 +26,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.cases.gaussian import UNDECLARED, ValueLattice, require_fine, require_rows, row_floors
 from attrpriv.cases.subset import Rows
 from attrpriv.numerics.calibration.gaussian import lattice_lambda, mask_scale
@@ -54,7 +53,7 @@ def form_masks(problem: Problem, theta: Sequence[Gaussian]) -> dict[str, float]:
         spacings = {column: problem.spacing(column) for column in form}
         parts = [weight * spacing for column, weight in form.items() if (spacing := spacings[column][0]) is not None]
         length = math.hypot(*parts) * SOLVED_UP if parts else None
-        sd = max(sd_of_form(gaussian, form) for gaussian in theta)
+        sd = max(gaussian.sd_of_form(form) for gaussian in theta)
         scales[key] = mask_scale(length, all(declared for _, declared in spacings.values()), rows, sd)
     return scales
 
@@ -68,7 +67,7 @@ def _require_forms(problem: Problem, theta: Sequence[Gaussian]) -> None:
                 f"{key}: is a combination of columns, and the name of a column too. Rename that column.",
                 needs="another name of the column",
             )
-        if not all(sd_of_form(gaussian, form) > 0 for gaussian in theta):
+        if not all(gaussian.sd_of_form(form) > 0 for gaussian in theta):
             raise Refusal(
                 Cause.NUMBERS,
                 f"{key}: its standard deviation must be above 0 under the assumption. Got 0.",

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.vector_box import VectorBox, combined_box, is_itself, vector_box
-from attrpriv.assumptions.worst_case import Extreme, candidates
+from attrpriv.assumptions.worst_case import Extreme, candidates, witness
 from attrpriv.cases.subset import Rows
 from attrpriv.methods.base.column_plan import Design
 from attrpriv.methods.base.gaussian_proof import GaussianCheck
@@ -28,6 +28,7 @@ from attrpriv.numerics.rounding import SHY_UP, SOLVED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Secret
+from attrpriv.queries.query import Query
 
 if TYPE_CHECKING:
     import numpy as np
@@ -70,10 +71,15 @@ def seen(problem: Problem, theta: Sequence[Gaussian], off: float = 0.0) -> list[
     cases: list[ShiftCase] = []
     for index, gaussian in enumerate(theta if problem.columns else ()):
         for secret in problem.secrets:
-            if secret.cases is not None and all(secret.single in member.mean for member in theta):
+            if by_law(secret, theta):
                 continue  # hidden by the law of the mixture (`methods.gaussian.noise`)
             cases += [ShiftCase(secret.text, index, *case) for case in _cases(problem, gaussian, secret, off)]
     return cases
+
+
+def by_law(secret: Secret, theta: Sequence[Gaussian]) -> bool:
+    """Whether a set-valued secret is hidden by the law of its mixture: its mean must be stated."""
+    return secret.cases is not None and all(secret.single in gaussian.mean for gaussian in theta)
 
 
 def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float = 0.0) -> list[ShiftCase]:
@@ -86,8 +92,9 @@ def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float 
 
     if not problem.columns:
         return []
-    averages = {query.key: replace(query, kind="avg", where=None) for query in problem.queries if query.key is not None}
-    plain = problem.model_copy(update={"queries": tuple(dict.fromkeys(averages.values()))})
+    averages = {query.key: _over_all(query) for query in problem.queries if query.key is not None}
+    asked = tuple(dict.fromkeys(averages.values()))
+    plain = problem if asked == problem.queries else problem.model_copy(update={"queries": asked})
     index = {query: place for place, query in enumerate(plain.queries)}
     places = [index[averages[key]] for key in problem.columns]
     shared = (1 - problem.known_rows) * rows.shared()
@@ -95,6 +102,11 @@ def seen_in(problem: Problem, rows: Rows, theta: Sequence[Gaussian], off: float 
     rowwise = {id(case.residual): case.residual for case in cases}  # most cases share one
     left = {key: shared * residual[np.ix_(places, places)] for key, residual in rowwise.items()}
     return [replace(case, shifts=case.shifts[places], residual=left[id(case.residual)]) for case in cases]
+
+
+def _over_all(query: Query) -> Query:
+    """The average of the same over all rows."""
+    return query if query.kind == "avg" and query.where is None else replace(query, kind="avg", where=None)
 
 
 def _cases(problem: Problem, gaussian: Gaussian, secret: Secret, off: float) -> list[Case]:
@@ -282,3 +294,51 @@ def _correlated(cases: Sequence[ShiftCase], masks: Sequence[float], sds: Sequenc
 
 def _cost(layout: Design, sds: Sequence[float]) -> float:
     return sum((scale / sd) ** 2 for scale, sd in zip(layout.scales(), sds, strict=True))
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# How much an average varies, and how much noise it needs even where it is released alone.
+
+
+def average_sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:
+    """The largest stated standard deviation of each average."""
+    asked = zip(problem.forms, rows.sizes, strict=True)
+    return [max(gaussian.sd_of_form(form) for gaussian in theta) / math.sqrt(size) for form, size in asked]
+
+
+def needed_noise(problem: Problem, theta: Sequence[Gaussian], column: str, rows: int, mu: float) -> float:
+    """A noise scale that this column needs even alone, because some distribution of Theta is there to demand it."""
+    needed = 0.0
+    for gaussian in theta:
+        for secret in problem.secrets:
+            if by_law(secret, theta):
+                continue
+            if secret.single is not None and not problem.combined and column in gaussian.columns:
+                needed = max(needed, _witnessed(problem, gaussian, column, secret, mu))
+            else:
+                needed = max(needed, _stated(problem, gaussian, column, rows, secret, mu))
+    return math.sqrt(needed)
+
+
+def _stated(problem: Problem, gaussian: Gaussian, column: str, rows: int, secret: Secret, mu: float) -> float:
+    """What the stated moments, which are in Theta, demand: an average over `rows` rows has the variance V/rows - P/n."""
+    exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
+    query = replace(problem.average(column), where=None)
+    alone = problem.model_copy(update={"queries": (query,), "secrets": (secret,)})
+    apart = exact.sd_of_form(alone.forms[0]) ** 2 * (1 / rows - 1 / problem.n)
+    return max(
+        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - _credit(problem) * float(case.residual[0, 0]) - apart
+        for case in seen(alone, (exact,))
+    )
+
+
+def _credit(problem: Problem) -> float:
+    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
+    return (1 - problem.known_rows) / problem.n
+
+
+def _witnessed(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
+    name = secret.single or ""
+    stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
+    corners = (witness(gaussian, column, name, corner) for corner in candidates(gaussian, column, name))
+    return max(corner.need(stretch, _credit(problem)) for corner in corners)

@@ -74,7 +74,7 @@ def _event_layout(problem: Problem, counts: Counts, event: Condition) -> Layout:
     else:
         counted = in_cells(event, {**listed, counts.sensitive: _own_cells(problem, counts)})
     covering = [
-        tuple(str(cell) for _, cell in listed[column]) if column in listed else _some_value(column, event) for column in others
+        tuple(str(cell) for _, cell in listed[column]) if column in listed else some_value(column, event) for column in others
     ]
     changes = {"covering": tuple(filter(None, covering)), "clip": {}}  # an event is of the entries as they are
     cells = (TallyCell(name=str(event), where=str(parse_condition(str(counted))), value=1),)
@@ -108,7 +108,7 @@ def _among_others(problem: Problem, counts: Counts, event: Condition) -> Conditi
     return joined("or", union_of(event, named), Join("and", (event, *(Not(cell) for _, cell in named))))
 
 
-def _some_value(column: str, event: Condition) -> tuple[str, ...]:
+def some_value(column: str, event: Condition) -> tuple[str, ...]:
     """A missing entry satisfies neither a condition nor its negation. An event that asks for them counts them itself."""
     return () if tests_null(event, column) else (str(Not(IsNull(column))),)
 
@@ -256,7 +256,8 @@ def _require_reach(problem: Problem, column: str, values: Sequence[int | float |
 
 def _tally(problem: Problem, counts: Counts, cells: tuple[TallyCell, ...], *, complete: bool) -> Tally:
     _require_reach(problem, counts.sensitive, ())
-    members = members_of(problem, counts, problem.secrets[0])
+    first = problem.secrets[0]
+    members = frozenset() if first.entries is not None else members_of(problem, counts, first)
     categories = tuple(
         TallyCategory(
             name=name,

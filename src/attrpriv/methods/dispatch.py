@@ -53,10 +53,10 @@ def plan_by(name: str, problem: Problem) -> Plan:
 
 def form_of(method: Method, problem: Problem) -> Form | None:
     """The first form for the problem's shape and kind of statistics."""
-    kind = _kind(problem)
     for form in method.forms:
-        fits = form.statistics not in ("counts", "non_linear") or form.statistics == kind
-        if fits and (not form.shapes or problem.shape in form.shapes):
+        if form.shapes and problem.shape not in form.shapes:
+            continue
+        if form.statistics not in ("counts", "non_linear") or form.statistics == _kind(problem):
             return form
     return None
 

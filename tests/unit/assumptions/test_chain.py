@@ -8,6 +8,8 @@ import pytest
 
 from attrpriv.assumptions.chain import Chain
 from attrpriv.errors import PolicyError
+from attrpriv.numerics.laws.chain_family import ChainFamily
+from attrpriv.numerics.laws.markov import MarkovChain
 
 STATED: dict[str, Any] = {
     "column": "state",
@@ -20,8 +22,7 @@ STATED: dict[str, Any] = {
 
 def test_one_chain() -> None:
     chain = Chain(**STATED)
-    assert len(chain.members) == 1
-    assert chain.members[0].transition == ((0.9, 0.1), (0.4, 0.6))
+    assert chain.members == (MarkovChain((1.0, 0.0), ((0.9, 0.1), (0.4, 0.6))),)
     assert str(chain) == "the entries of state in the order of the rows are a Markov chain with states 0, 1"
     assert Chain.from_json(chain.to_json()) == chain
     assert chain.to_json()["initial"] == [1.0, 0.0]
@@ -34,6 +35,17 @@ def test_lists_are_every_start_with_every_matrix() -> None:
     assert len(chain.members) == 4
     assert Chain.from_json(chain.to_json()) == chain
     assert "one of 4 chains" in str(chain)
+
+
+def test_any_start_a_tolerance_and_several_persons() -> None:
+    chain = Chain(**STATED | {"initial": "any", "tolerance": 0.05, "longest": 30})
+    assert chain.members == (ChainFamily(((0.85, 0.05), (0.35, 0.55)), ((0.95, 0.15), (0.45, 0.65))),)
+    assert Chain.from_json(chain.to_json()) == chain
+    assert chain.to_json()["initial"] == "any"
+    assert str(chain) == (
+        "the entries of state in the order of the rows of each person (at most 30 entries) are a Markov chain with states 0, 1,"
+        " each probability to move on within 0.05 of those stated, whatever its start"
+    )
 
 
 def test_names_are_states_too() -> None:
@@ -50,12 +62,11 @@ def test_names_are_states_too() -> None:
         ({"states": [0, 1, 2]}, "chain: initial: must have one probability for each of 3 states."),
         ({"states": [0, 0]}, "chain: states: must be different. Got [0, 0]."),
         ({"states": [0, "1"]}, "chain: states: must be all numbers or all names. Got [0, '1']."),
-        ({"initial": 1}, "initial: must be a list of probabilities, one a state, or a list of such. Got 1."),
+        ({"initial": 1}, "initial: must be any, a list of probabilities, one a state, or a list of such. Got 1."),
+        ({"initial": "some"}, "initial: must be any, a list of probabilities, one a state, or a list of such. Got 'some'."),
         ({"transition": [0.9, 0.1]}, "transition: must be a matrix, one row a state, or a list of such. Got [0.9, 0.1]."),
-        (
-            {"tolerance": 0.1},
-            "chain: tolerance: must be 0 for a chain in this version; list several matrices instead. Got 0.1.",
-        ),
+        ({"tolerance": 1}, "tolerance: must be less than 1. Got 1."),
+        ({"longest": 0}, "longest: must be at least 1. Got 0."),
         ({"tolerance": None}, "tolerance: "),
     ],
 )

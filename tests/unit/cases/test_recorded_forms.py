@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.vector_box import combined_box, sd_of_form, vector_box
+from attrpriv.assumptions.vector_box import combined_box, vector_box
 from attrpriv.cases.gaussian import gaussians
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.errors import AttrprivError, Cause, QueryError, RefusedError, UsageError
@@ -196,7 +196,7 @@ def test_masks_and_charge_of_a_problem() -> None:
     # Two nearly equal masked averages tell twice as much of the digits: |A|^2 is about 2, not 1.
     assert charge == pytest.approx(lattice_lambda(0.5, 2), rel=0.01)
     undeclared = problem("avg(weight + 0.001*height)")
-    sd = sd_of_form(assumed(), {"weight": 1.0, "height": 0.001})
+    sd = assumed().sd_of_form({"weight": 1.0, "height": 0.001})
     assert form_masks(undeclared, gaussians(undeclared))["0.001 * height + weight"] == pytest.approx(sd / 100 / 50, rel=1e-6)
 
 

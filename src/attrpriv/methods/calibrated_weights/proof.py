@@ -25,6 +25,7 @@ from pydantic import Field
 
 from attrpriv.errors import CertificateError, UsageError
 from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
+from attrpriv.methods.base.accuracy import BY_FORMULA, Profile
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Charged
 from attrpriv.methods.calibrated_weights.draw import weighted_averages
@@ -82,6 +83,7 @@ class WeightsEvidence(Charged):
 
     words: ClassVar[str] = "a release by calibrated weights"
     weighs: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = BY_FORMULA
     kind: Literal["calibrated_weights"] = "calibrated_weights"
     rows: Annotated[int, Field(ge=3)]
     columns: tuple[WeightedColumn, ...] = Field(min_length=1)

@@ -19,12 +19,12 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.assumptions.chain import Chain
-from attrpriv.cases.chain_layout import chain_of, chain_tally
+from attrpriv.cases.chain_layout import chain_assumptions, chain_of, chain_tally, require_entries
 from attrpriv.cases.lattice import one_query
 from attrpriv.errors import UsageError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
-from attrpriv.methods.base.accuracy import ModelError
-from attrpriv.methods.base.certificate import Certificate, common_assumptions
+from attrpriv.methods.base.accuracy import PURE, ModelError, Profile
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.evidence import Counted, Evidence, LaplaceEvidence, LaplaceTerm
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan, assemble
@@ -45,7 +45,7 @@ _LEAST_LEFT = 1e-6
 def plan(problem: Problem) -> Plan:
     """The published mechanism, with a full search over quilts."""
     chains = chain_of(problem)
-    _require_entries(problem, chains[0])
+    require_entries(problem, chains[0])
     query = one_query(problem)
     tally = chain_tally(problem, chains[0], query)
     if not tally.width:
@@ -55,7 +55,7 @@ def plan(problem: Problem) -> Plan:
             needs="a statistic of the chain's column",
             query=query.text,
         )
-    members = tuple(member for chain in chains for member in chain.members)
+    members = _members(chains)
     earlier = _earlier(problem, chains[0])
     scores = _scores(problem, members, earlier)
     if not max(score.sigma for score in scores):
@@ -66,6 +66,19 @@ def plan(problem: Problem) -> Plan:
     if problem.individuals is not None:
         scale = max(scale, tally.width / problem.individuals * SOLVED_UP)
     return _plan(problem, chains, tally.model_copy(update={"noise": "laplace", "scale": scale}), members, scores)
+
+
+def _members(chains: tuple[Chain, ...]) -> tuple[MarkovChain, ...]:
+    """Theta, where it is a list of chains with numbers."""
+    found = [member for chain in chains for member in chain.members]
+    known = tuple(member for member in found if isinstance(member, MarkovChain))
+    if len(known) < len(found) or chains[0].longest is not None:
+        raise Refusal(
+            Cause.ASSUMPTION,
+            "is for one chain whose start and matrix are numbers; laplace takes others.",
+            needs="mechanism laplace",
+        )
+    return known
 
 
 def _earlier(problem: Problem, chain: Chain) -> ChainEvidence | None:
@@ -118,30 +131,6 @@ def _scores(problem: Problem, members: tuple[MarkovChain, ...], earlier: ChainEv
         return tuple(chain_score(member, problem.n, target) for member in members)
 
 
-def _require_entries(problem: Problem, chain: Chain) -> None:
-    for secret in problem.secrets:
-        if secret.entries is None:
-            raise Refusal(
-                Cause.SECRET,
-                f"hides the entries of a column, as in entries({chain.column}). Got {secret.text}.",
-                needs="entries of a column",
-                usage=True,
-            )
-        if secret.entries != chain.column:
-            raise Refusal(
-                Cause.SECRET,
-                f"{secret.text}: must be about {chain.column}, the column of the chain.",
-                needs=f"entries({chain.column})",
-                usage=True,
-            )
-    if problem.known_rows:
-        raise Refusal(
-            Cause.PERSONS,
-            "known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.",
-            needs="known_rows 0",
-        )
-
-
 def _plan(
     problem: Problem, chains: tuple[Chain, ...], tally: Tally, members: tuple[MarkovChain, ...], scores: tuple[ChainScore, ...]
 ) -> Plan:
@@ -152,7 +141,7 @@ def _plan(
         delta=problem.delta,
         evidence=evidence,
         individuals=_rows(problem, tally),
-        assumes=_assumes(problem, chains),
+        assumes=chain_assumptions(problem, chains),
         exact=scores[worst].exact,
     )
     certificate.verify()
@@ -207,22 +196,6 @@ def _rows(problem: Problem, tally: Tally) -> LaplaceEvidence | None:
     return LaplaceEvidence(epsilon=problem.individuals, terms=(term,))
 
 
-def _assumes(problem: Problem, chains: tuple[Chain, ...]) -> tuple[str, ...]:
-    several = "one of: " if len(chains) > 1 else ""
-    return (
-        *(f"{several}{chain}: assumed, not tested" for chain in chains),
-        "the order of the table's rows is the order of the chain, and the whole table is one chain",
-        *(f"the entries are those of {c} as read, missing ones replaced" for c in {chains[0].column} & set(problem.missing)),
-        *(f"the entries are those of {c} as read, clipped to its bounds" for c in {chains[0].column} & set(problem.bounds)),
-        "initial laws and transition matrices are exactly one of those stated, their rows divided by their sums",
-        "the adversary knows no entry",
-        "entries of other columns are not protected",
-        *(common_assumptions(problem)[0:1] if problem.individuals is not None else ()),
-        "each entry is protected on its own; a joint property of several entries is not covered",
-        *common_assumptions(problem)[2:],
-    )
-
-
 def _notes(problem: Problem, chain: Chain, found: ChainScore, chains: int, skipped: int) -> tuple[str, ...]:
     quilt = " and ".join(f"row {node}" for node in found.nodes) or "nothing: all entries count as near"
     notes = [f"row {found.node} needs the most noise; what separates it from the rest is {quilt} ({found.near} near entries)."]
@@ -273,6 +246,7 @@ class ChainEvidence(Evidence):
     words: ClassVar[str] = "a release about a chain"
     room: ClassVar[str] = "List further matrices under transition, or laws under initial."
     goes_on: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["chain"] = "chain"
     checks: tuple[ChainCheck, ...] = Field(min_length=1)
     column: str = Field(description="the column whose entries are the chain; nothing else is read")

@@ -13,13 +13,15 @@ What must never change: one laws' pair that is not covered gives delta 1, never 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative
-from attrpriv.methods.base.accuracy import ModelError, off_by
+from attrpriv.methods.base.accuracy import EXACT_LAWS, PURE, ModelError, Profile, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_noise.model_error import NoisyCount
 from attrpriv.numerics.calibration.count_cases import CountCases, case_delta, case_loss
@@ -27,7 +29,7 @@ from attrpriv.numerics.calibration.direct import direct_delta, shifted_delta
 from attrpriv.numerics.calibration.laplace import histogram_loss, laplace_loss
 from attrpriv.numerics.divergences.families import family_wasserstein
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, widened
-from attrpriv.numerics.rounding import COMPUTED_UP
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP
 from attrpriv.numerics.search import or_infinite
 
 
@@ -39,10 +41,17 @@ class CountCheck(FrozenModel):
     records: RecordLaws
     pairs: CountPairs
 
+    def stretched(self, times: float) -> CountCheck:
+        """Of counts so many times as far apart, as far as the range goes."""
+        rows = math.ceil(self.pairs.apart * times * COMPUTED_DOWN)
+        apart = min(max(1, rows), self.pairs.high - self.pairs.low)
+        return self.model_copy(update={"pairs": replace(self.pairs, apart=apart)})
+
 
 class CountLaplaceEvidence(CountEvidence):
     """Whole-number Laplace noise on a count, a sum or each cell of a histogram; scale 0 is the exact answer."""
 
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["count_laplace"] = "count_laplace"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     scale: NonNegative
@@ -59,6 +68,9 @@ class CountLaplaceEvidence(CountEvidence):
         if self.histogram:
             return histogram_loss(check.records.member, check.records.rest, check.pairs.apart, self.scale).upper
         return laplace_loss(check.records, check.pairs.apart, self.scale).upper
+
+    def stretched(self, times: float) -> CountLaplaceEvidence:
+        return self.model_copy(update={"checks": tuple(check.stretched(times) for check in self.checks)})
 
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale) == ("laplace" if self.scale else "none", self.scale)
@@ -77,6 +89,7 @@ class CountDirectEvidence(CountEvidence):
     """Whole-number noise on a count or a sum, checked by the laws of the noisy answers themselves."""
 
     found_by_search: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = EXACT_LAWS
     kind: Literal["count_direct"] = "count_direct"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     noise: Literal["laplace", "gaussian", "none"]
@@ -88,6 +101,9 @@ class CountDirectEvidence(CountEvidence):
             direct_delta(check.records, check.pairs, self.noise, self.scale, epsilon, known=self.known).upper
             for check in self.checks
         )
+
+    def stretched(self, times: float) -> CountDirectEvidence:
+        return self.model_copy(update={"checks": tuple(check.stretched(times) for check in self.checks)})
 
     def covers_tally(self, told: Counted) -> bool:
         drawn = (told.noise, told.scale) == (self.noise, self.scale)

@@ -11,15 +11,16 @@ What must never change: nothing here depends on the realised count.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import ClassVar, Literal
 
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import NonNegative
-from attrpriv.methods.base.accuracy import ModelError, off_by
+from attrpriv.methods.base.accuracy import PURE, PURE_ANYWHERE, ModelError, Profile, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.count_transport.hybrid import hybrid_loss, transport_box_loss
 from attrpriv.methods.count_transport.target import CountTransport, transport_bounds, transport_holds, transport_row
-from attrpriv.noise import coupled_draw, whole_laplace
+from attrpriv.noise import coupled_draw, coupled_weights, whole_laplace
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws, moved, widened
 from attrpriv.numerics.search import or_infinite
 
@@ -27,6 +28,7 @@ from attrpriv.numerics.search import or_infinite
 class CountTransportEvidence(CountEvidence):
     """For one law of the rows. Every two counts of 0..n are hidden, those of `pairs` among them."""
 
+    told_by: ClassVar[Profile] = PURE_ANYWHERE
     kind: Literal["count_transport"] = "count_transport"
     secret: str
     pairs: CountPairs
@@ -42,6 +44,9 @@ class CountTransportEvidence(CountEvidence):
 
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         return _drawn(self.transport, total, members, scale)
+
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        return _law(self.transport, total, members)
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, 0.0, told)
@@ -61,6 +66,7 @@ class CountTransportEvidence(CountEvidence):
 class CountHybridEvidence(CountEvidence):
     """For every law of an event within intervals: `transport` is made for the middle, the noise has this scale."""
 
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["count_hybrid"] = "count_hybrid"
     secret: str
     records: RecordLaws
@@ -79,6 +85,9 @@ class CountHybridEvidence(CountEvidence):
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         return _drawn(self.transport, total, members, scale)
 
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        return _law(self.transport, total, members)
+
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.transport, self.scale, told)
 
@@ -96,6 +105,12 @@ def _drawn(transport: CountTransport, total: int, members: int, scale: float) ->
     moved = transport_row(transport, members)
     noise = whole_laplace(scale) if scale else 0
     return moved.start + coupled_draw(moved.sources, moved.targets, moved.cell(total)) + noise
+
+
+def _law(transport: CountTransport, total: int, members: int) -> tuple[int, Sequence[int]]:
+    """What is drawn, before the noise."""
+    moved = transport_row(transport, members)
+    return moved.start, coupled_weights(moved.sources, moved.targets, moved.cell(total))
 
 
 def _covers(transport: CountTransport, scale: float, told: Counted) -> bool:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.vector_box import standardised_cases
-from attrpriv.cases.shift import ShiftCase
+from attrpriv.cases.shift import ShiftCase, by_law
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.certificate import LEAST_LEFT
 from attrpriv.methods.base.column_plan import Design
@@ -61,7 +61,7 @@ class EarlierAverages:
 
     @classmethod
     def of(cls, problem: Problem) -> EarlierAverages:
-        earlier = GaussianEvidence.read(problem.earlier)
+        earlier = None if problem.earlier is None else GaussianEvidence.read(problem.earlier)
         if earlier is None:
             return cls()
         if earlier.final:
@@ -209,14 +209,9 @@ class CaseNoise:
         )
 
 
-def by_law(secret: Secret, theta: Sequence[Gaussian]) -> bool:
-    """Whether a set-valued secret is hidden by the law of its mixture: its mean must be stated."""
-    return secret.cases is not None and all(secret.single in gaussian.mean for gaussian in theta)
-
-
 def case_noise(problem: Problem, theta: Sequence[Gaussian], epsilon: float, delta: float, least: float) -> list[CaseNoise]:
     """The noise that each set-valued secret needs; a refusal where it is not covered."""
-    secrets = [secret for secret in problem.secrets if by_law(secret, theta)]
+    secrets = [secret for secret in problem.secrets if secret.cases is not None and by_law(secret, theta)]
     if not secrets:
         return []
     if len(problem.columns) != 1:

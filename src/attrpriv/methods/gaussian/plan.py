@@ -16,34 +16,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
-from attrpriv.assumptions.gaussian import Gaussian, Tolerance
-from attrpriv.assumptions.vector_box import sd_of_form
-from attrpriv.assumptions.worst_case import candidates, witness
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, sequence_budget
 from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes, gaussians, masks, recorded
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
-from attrpriv.cases.shift import ShiftCase, apart, design, seen, seen_in
+from attrpriv.cases.shift import ShiftCase, apart, average_sds, design, needed_noise, seen_in
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
-from attrpriv.methods.base.accuracy import ModelError, Noise, noise_error, off_by
+from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise, model_errors, noise_error
 from attrpriv.methods.base.certificate import Certificate, row_evidence
 from attrpriv.methods.base.column_plan import ColumnPlan, Design, common_bits
 from attrpriv.methods.base.gaussian_proof import GaussianCheck, GaussianEvidence
 from attrpriv.methods.base.parts import AveragesPart
 from attrpriv.methods.base.plan import Plan, assemble
-from attrpriv.methods.gaussian.noise import CaseNoise, EarlierAverages, by_law, case_noise, conditioned, target
-from attrpriv.noise import MOST_BITS, granularity
+from attrpriv.methods.gaussian.noise import CaseNoise, EarlierAverages, case_noise, conditioned, target
+from attrpriv.noise import MOST_BITS
 from attrpriv.numerics.calibration.gaussian import gaussian_mu
-from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 from attrpriv.numerics.rounding import SOLVED_UP
 from attrpriv.numerics.search import least_epsilon
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
-from attrpriv.problem.secret import Secret
 
 # In a sequence masks are wider by this much, so that the charge for recorded values stays below its constant.
 _SEQUENCE_MASK = 1.5
@@ -117,7 +112,7 @@ def _plan(whole: Problem, theta: Sequence[Gaussian], mechanism: str) -> Plan:
     # What is needed at least is a matter of the exact distance, whichever calibration was asked for.
     needed = gaussian_mu(left.epsilon, left.delta) if asked.alone else reach
     sizes = dict(zip(problem.columns, rows.sizes, strict=True))
-    floor = {c: max(least[c], _needed(problem, theta, c, sizes[c], needed)) for c in asked.columns}
+    floor = {c: max(least[c], needed_noise(problem, theta, c, sizes[c], needed)) for c in asked.columns}
     for found in sets:
         floor = {c: max(scale, math.sqrt(found.noise.attained)) for c, scale in floor.items()}
     scales = dict(zip(asked.columns, new.scales(), strict=True))
@@ -182,7 +177,7 @@ def _layout(
     """The new noise, and what all noise proves; aimed lower where nearly singular noise rounds more than is allowed."""
     new = problem.columns[len(past.columns) :]
     own = [least[c] for c in new]
-    sds = _sds(problem, rows, theta)[len(past.columns) :]
+    sds = average_sds(problem, rows, theta)[len(past.columns) :]
     floor = max((math.sqrt(found.noise.variance) for found in sets), default=0.0)
     asking = conditioned(past, cases, reach)
     with suppress(CertificateError):
@@ -194,11 +189,6 @@ def _layout(
         layout = apart(asking, own, reach).at_least(floor)
         return layout, _evidence(problem, past, cases, sets, past.with_new(layout), left)
     raise Refusal(Cause.NOTHING_FOUND, _NO_PROOF, needs="fewer averages")
-
-
-def _sds(problem: Problem, rows: Rows, theta: Sequence[Gaussian]) -> list[float]:
-    asked = zip(problem.forms, rows.sizes, strict=True)
-    return [max(sd_of_form(gaussian, form) for gaussian in theta) / math.sqrt(size) for form, size in asked]
 
 
 def _evidence(
@@ -246,44 +236,6 @@ def _certificate(
     )
 
 
-def _needed(problem: Problem, theta: Sequence[Gaussian], column: str, rows: int, mu: float) -> float:
-    """A noise scale that this column needs even alone, because some distribution of Theta is there to demand it."""
-    needed = 0.0
-    for gaussian in theta:
-        for secret in problem.secrets:
-            if by_law(secret, theta):
-                continue
-            if secret.single is not None and not problem.combined and column in gaussian.columns:
-                needed = max(needed, _witnessed(problem, gaussian, column, secret, mu))
-            else:
-                needed = max(needed, _stated(problem, gaussian, column, rows, secret, mu))
-    return math.sqrt(needed)
-
-
-def _stated(problem: Problem, gaussian: Gaussian, column: str, rows: int, secret: Secret, mu: float) -> float:
-    """What the stated moments, which are in Theta, demand: an average over `rows` rows has the variance V/rows - P/n."""
-    exact = gaussian.model_copy(update={"tolerance": Tolerance(correlation=0.0)})
-    query = replace(problem.average(column), where=None)
-    alone = problem.model_copy(update={"queries": (query,), "secrets": (secret,)})
-    apart = sd_of_form(exact, alone.forms[0]) ** 2 * (1 / rows - 1 / problem.n)
-    return max(
-        sum((float(x) / mu) ** 2 for x in case.shifts[0]) - _credit(problem) * float(case.residual[0, 0]) - apart
-        for case in seen(alone, (exact,))
-    )
-
-
-def _credit(problem: Problem) -> float:
-    """The factor from a row's residual variance to the variance of an average that an adversary cannot remove."""
-    return (1 - problem.known_rows) / problem.n
-
-
-def _witnessed(problem: Problem, gaussian: Gaussian, column: str, secret: Secret, mu: float) -> float:
-    name = secret.single or ""
-    stretch = (secret.gap_of_mean(problem.n) / mu) ** 2
-    corners = (witness(gaussian, column, name, corner) for corner in candidates(gaussian, column, name))
-    return max(corner.need(stretch, _credit(problem)) for corner in corners)
-
-
 def _column_plans(
     problem: Problem,
     sizes: Mapping[str, int],
@@ -295,7 +247,7 @@ def _column_plans(
     clips: Mapping[str, float | None],
 ) -> tuple[ColumnPlan, ...]:
     rows = {} if certificate.individuals is None else {term.column: term.scale for term in certificate.individuals.terms}
-    plans = []
+    plans, steps = [], layout.steps()
     asked = zip(problem.columns, layout.scales(), problem.forms, problem.wheres, strict=True)
     for k, (column, scale, form, where) in enumerate(asked):
         clip = problem.bounds[column] if clips.get(column) is not None else None
@@ -305,7 +257,7 @@ def _column_plans(
             "mu": mu,
             "mask": least[column],
             "independent": layout.independent[k],
-            "granularity": granularity(layout.independent[k]),
+            "granularity": steps[k],
             "shift": max((math.hypot(*check.shifts[place]) for check in evidence.checks), default=0.0),
             "credited_variance": min((check.credited[place][place] for check in evidence.checks), default=0.0),
             "clipped": clip is not None,
@@ -338,10 +290,10 @@ def gaussian_model_error(
 
     def real(off: float) -> float:
         cases = _furthest(evidence, seen_in(problem, rows, theta, off))
-        distance = max((evidence.distance_of(case.check()) for case in cases), default=0.0)
-        return max(gaussian_epsilon(distance, left.delta), _sets_epsilon(evidence, off, left)) + left.excess
+        reached = evidence.epsilon_of([case.check() for case in cases], left.delta)
+        return max(reached, _sets_epsilon(evidence, off, left)) + left.excess
 
-    return off_by(real)
+    return model_errors([real(off) for off in OFF_BY])
 
 
 def _furthest(evidence: GaussianEvidence, cases: Sequence[ShiftCase]) -> Sequence[ShiftCase]:

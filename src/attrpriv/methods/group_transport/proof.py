@@ -23,7 +23,7 @@ from attrpriv.frozen import Finite, NonNegative
 from attrpriv.methods.base.accuracy import ErrorLaw
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
+from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale, table_noise
 from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.methods.group_transport.correction import (
     Expected,
@@ -97,9 +97,17 @@ class GroupTransportEvidence(Charged):
         found = self.told((list(told.inside), list(told.outside)))
         return [average - y + min(max(y, -reach), reach) for average, y in zip(averages, found, strict=True)]
 
-    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        hidden = hidden_scale(self.check.case, self.scale, told) if self.form == "equalised" else None
-        return self.noised(columns, self.taken(averages, told), hidden)
+    def moved(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        return self.taken(averages, told)
+
+    def table_noise(self, told: Told) -> tuple[float, float] | None:
+        return hidden_scale(self.check.case, self.scale, told) if self.form == "equalised" else None
+
+    def given(self, part: ColumnPlan, place: int, told: Told) -> tuple[Fraction, float] | None:
+        noise = table_noise(self.check.case, self.scale, told)
+        if noise is None:
+            return None
+        return self.taken([Fraction(0)], told)[0], noise if self.form == "equalised" else self.scale
 
     @property
     def own_noise(self) -> tuple[float, ...]:
@@ -207,9 +215,8 @@ class GroupVectorTransportEvidence(Charged):
     def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
         return self.bits()
 
-    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        moved = self.taken(averages, told)
-        return self.noised(columns, equalised(moved, self.check.case, self.equalised.parts, self.bits(), told))
+    def moved(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        return equalised(self.taken(averages, told), self.check.case, self.equalised.parts, self.bits(), told)
 
     @property
     def own_noise(self) -> tuple[float, ...]:

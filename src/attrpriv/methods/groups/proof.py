@@ -20,7 +20,7 @@ from pydantic import Field
 from attrpriv.frozen import Finite, NonNegative
 from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
-from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale
+from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale, table_noise
 from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.numerics.calibration.groups import Equalised, vector_delta_upper
 from attrpriv.numerics.divergences.groups import group_delta_upper
@@ -59,9 +59,12 @@ class GroupEvidence(Charged):
             return 1.0
         return group_delta_upper(check.case, self.scale**2 * ROUNDED_DOWN, epsilon, self.form) + check.tail
 
-    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        hidden = hidden_scale(self.checks[0].case, self.scale, told) if self.form == "equalised" else None
-        return self.noised(columns, averages, hidden)
+    def table_noise(self, told: Told) -> tuple[float, float] | None:
+        return hidden_scale(self.checks[0].case, self.scale, told) if self.form == "equalised" else None
+
+    def given(self, part: ColumnPlan, place: int, told: Told) -> tuple[Fraction, float] | None:
+        noise = table_noise(self.checks[0].case, self.scale, told) if self.form == "equalised" else self.scale
+        return None if noise is None else (Fraction(0), noise)
 
     def covers(self, column: str, kind: str, scale: float) -> bool:
         """Whether noise of this kind and scale on this column is what was counted on."""
@@ -115,8 +118,8 @@ class GroupVectorEvidence(Charged):
     def common_bits(self, columns: Sequence[ColumnPlan]) -> int:
         return self.bits()
 
-    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        return self.noised(columns, equalised(averages, self.check.case, self.equalised.parts, self.bits(), told))
+    def moved(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        return equalised(averages, self.check.case, self.equalised.parts, self.bits(), told)
 
     def most_equalising(self) -> tuple[float, ...]:
         """The largest sd that the equalising noise of any table can have on each average, from above."""

@@ -23,6 +23,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import Finite, FrozenModel, Positive
+from attrpriv.methods.base.accuracy import BY_FORMULA, Profile
 from attrpriv.methods.base.clamp import Clamp
 from attrpriv.methods.base.evidence import Charged
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
@@ -59,6 +60,7 @@ class HierarchyEvidence(Charged):
 
     words: ClassVar[str] = "averages under a hierarchy"
     room: ClassVar[str] = "A hierarchy takes no tolerance in this version."
+    told_by: ClassVar[Profile] = BY_FORMULA
     kind: Literal["hierarchy"] = "hierarchy"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     scale: Positive

@@ -29,8 +29,8 @@ from attrpriv.methods.laplace_sequence.proof import CountDraw, CountHistory, Seq
 from attrpriv.methods.laplace_sequence.standing import Standing, sequence_checks
 from attrpriv.numerics.rounding import ROUNDED_UP
 from attrpriv.problem.problem import Problem
+from attrpriv.queries.arithmetic import parse_column
 from attrpriv.queries.conditions import parse_condition
-from attrpriv.queries.linear import parse_column
 from attrpriv.queries.query import Query
 
 

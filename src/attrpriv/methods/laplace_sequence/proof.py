@@ -20,20 +20,13 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field
 
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
-from attrpriv.methods.base.accuracy import ModelError, off_by, unaffected
-from attrpriv.methods.base.evidence import (
-    INTERVALS,
-    Counted,
-    Evidence,
-    LaplaceTerm,
-    covers_range,
-    covers_statistic,
-    least_width,
-)
+from attrpriv.methods.base.accuracy import PURE, ModelError, Profile, off_by, unaffected
+from attrpriv.methods.base.evidence import INTERVALS, Counted, Evidence, LaplaceTerm
+from attrpriv.methods.base.laplace_terms import covers_range, covers_statistic, least_width
 from attrpriv.methods.laplace_sequence.joint_loss import joint_row_loss
 from attrpriv.methods.laplace_sequence.loss import Asked, row_loss
 from attrpriv.numerics.laws.records import RecordLaws, widened
-from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_UP
+from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, ROUNDED_UP
 from attrpriv.numerics.search import or_infinite
 
 # Statistics beyond this many are not told apart any more: a row pays their whole span.
@@ -134,6 +127,7 @@ class SequenceEvidence(Evidence):
 
     room: ClassVar[str] = INTERVALS
     goes_on: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = PURE
     past: CountHistory = Field(default_factory=CountHistory)
     now: CountDraw | None = Field(default=None, description="the statistic of this release, where its law is used")
     checks: tuple[SequenceCheck, ...] = ()
@@ -144,6 +138,12 @@ class SequenceEvidence(Evidence):
 
     def delta(self, epsilon: float) -> float:
         return 0.0 if self.loss() <= epsilon else 1.0
+
+    def stretched(self, times: float) -> Self:
+        """What is lost is lost row by row."""
+        rows = [math.ceil(check.apart * times * COMPUTED_DOWN) for check in self.checks]
+        made = zip(self.checks, rows, strict=True)
+        return self.model_copy(update={"checks": tuple(check.model_copy(update={"apart": max(1, k)}) for check, k in made)})
 
     def loss(self, *, going_on: bool = False) -> float:
         """Of everything drawn, from above, over all secrets and members; infinite where something is not covered.

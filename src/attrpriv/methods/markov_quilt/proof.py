@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 from pydantic import Field
 
 from attrpriv.frozen import Finite, FrozenModel, NonNegative, Positive
-from attrpriv.methods.base.accuracy import ModelError
+from attrpriv.methods.base.accuracy import PURE, ModelError, Profile
 from attrpriv.methods.base.evidence import Counted, Evidence
 from attrpriv.methods.markov_quilt.model_error import quilt_model_error
 from attrpriv.methods.markov_quilt.score import quilt_loss
@@ -76,6 +76,7 @@ class QuiltEvidence(Evidence):
     words: ClassVar[str] = "a release under a parameter network"
     goes_on: ClassVar[bool] = True
     as_it_is: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["quilts"] = "quilts"
     networks: tuple[Network, ...] = Field(min_length=1)
     tolerances: tuple[Annotated[Finite, Field(ge=0, lt=1)], ...]

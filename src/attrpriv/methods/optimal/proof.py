@@ -11,16 +11,17 @@ What must never change: the loss is recomputed from these weights, in whole numb
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.errors import DataError
-from attrpriv.methods.base.accuracy import ModelError, off_by
+from attrpriv.methods.base.accuracy import PURE, ModelError, Profile, off_by
 from attrpriv.methods.base.evidence import Counted, CountEvidence
 from attrpriv.methods.base.tally import OUTSIDE
 from attrpriv.methods.optimal.population_coupling import population_loss_upper
-from attrpriv.noise import coupled_draw, draw
+from attrpriv.noise import coupled_draw, coupled_weights, draw
 from attrpriv.numerics.calibration.box_loss import box_loss
 from attrpriv.numerics.calibration.coupling import coupling_loss_upper
 from attrpriv.numerics.calibration.kernel import kernel_loss_upper
@@ -44,6 +45,7 @@ class KernelEvidence(CountEvidence):
 
     words: ClassVar[str] = "a count by the optimal mechanism"
     found_by_program: ClassVar[frozenset[str]] = frozenset({"weights"})
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["kernel"] = "kernel"
     secret: str
     records: RecordLaws
@@ -60,6 +62,9 @@ class KernelEvidence(CountEvidence):
 
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         return self.start + draw(self.weights[total - self.start])
+
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        return self.start, self.weights[total - self.start]
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.records, self.pairs, told)
@@ -87,6 +92,7 @@ class CouplingEvidence(CountEvidence):
 
     words: ClassVar[str] = "a count by the optimal mechanism"
     found_by_program: ClassVar[frozenset[str]] = frozenset({"sources", "targets"})
+    told_by: ClassVar[Profile] = PURE
     kind: Literal["coupling"] = "coupling"
     secret: str
     records: RecordLaws
@@ -104,6 +110,12 @@ class CouplingEvidence(CountEvidence):
         if not 0 <= row < len(self.targets):
             raise DataError(OUTSIDE)
         return self.start + coupled_draw(self.sources[row], self.targets[row], total - self.start)
+
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        row = members - self.pairs.low
+        if not 0 <= row < len(self.targets):
+            raise DataError(OUTSIDE)
+        return self.start, coupled_weights(self.sources[row], self.targets[row], total - self.start)
 
     def covers_tally(self, told: Counted) -> bool:
         return _covers(self.records, self.pairs, told)

@@ -116,6 +116,9 @@ class ParameterKernelEvidence(_ParameterEvidence):
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         return self.start + draw(self.weights[total - self.start])
 
+    def kernel_law(self, total: int, members: int) -> tuple[int, Sequence[int]]:
+        return self.start, self.weights[total - self.start]
+
     def _drawn(self) -> tuple[str, float]:
         return "kernel", 0.0
 

@@ -32,7 +32,7 @@ from attrpriv.numerics.calibration.quantile_clip import clip_rmse, halves
 from attrpriv.numerics.rounding import AIMED_DOWN, COMPUTED_DOWN
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusing
-from attrpriv.queries.linear import Linear
+from attrpriv.queries.arithmetic import Linear
 
 REFERENCE = "docs/theory/quantile-clip.md"
 _ALONE = "each secret is protected on its own; a joint property of several secrets is not covered"

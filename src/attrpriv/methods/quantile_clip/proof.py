@@ -70,6 +70,7 @@ class QuantileClipEvidence(Evidence):
     """One average, masked and clipped by quantiles; all public."""
 
     words: ClassVar[str] = "an average by quantile clipping"
+    noise_last: ClassVar[bool] = False
     kind: Literal["quantile_clip"] = "quantile_clip"
     columns: tuple[str, ...] = Field(min_length=1, max_length=1)
     n: int = Field(ge=2)

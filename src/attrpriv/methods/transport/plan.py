@@ -24,11 +24,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from attrpriv.assumptions.gaussian import Gaussian
-from attrpriv.assumptions.vector_box import sd_of_form
 from attrpriv.cases.budget import Budget, allowed_distance, budget, clip_charge, real_epsilon
 from attrpriv.cases.gaussian import ValueLattice, gaussian_assumptions, gaussian_notes, gaussians, is_exact, masks, recorded
 from attrpriv.cases.recorded_forms import form_masks, recorded_forms
 from attrpriv.cases.recorded_smooth import require_smooth
+from attrpriv.cases.shift import average_sds
 from attrpriv.cases.subset import Rows, grouped, subset_lines
 from attrpriv.errors import CertificateError
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, Noise
@@ -122,8 +122,7 @@ def plan(whole: Problem) -> Plan:
     left = budget(problem, theta, lattice.charge, sum(charge or 0.0 for charge in clips.values()), common=shared)
     mu = allowed_distance(problem, left)
     found = told_over(problem, rows, theta, least)
-    asked = zip(problem.forms, rows.sizes, strict=True)
-    sds = [max(sd_of_form(member, form) for member in theta) / math.sqrt(size) for form, size in asked]
+    sds = average_sds(problem, rows, theta)
     way = best_way(problem, theta, found, least, sds, mu)
     plain = _plain(whole)
     if plain is not None and (way is None or _plain_cost(plain, sds) <= way.cost(sds) * SOLVED_UP):

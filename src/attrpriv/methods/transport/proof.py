@@ -21,14 +21,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
 from attrpriv.errors import CertificateError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, NonNegative
-from attrpriv.methods.base.clamp import Clamp, Rows
-from attrpriv.methods.base.evidence import Charged
+from attrpriv.methods.base.accuracy import BY_FORMULA, Profile
+from attrpriv.methods.base.clamp import Clamp, Rows, clamped, statistic
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import Charged, Told
 from attrpriv.methods.base.gaussian_proof import matrix_distance, require_covariance
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_DOWN, COMPUTED_UP, SOLVED_UP
@@ -93,6 +96,12 @@ class TransportCheck(FrozenModel):
             untold_off.append(off + width + _ROUNDING * (size + abs(own)))
         return Moves(tuple(told), tuple(told_off), tuple(untold), tuple(untold_off))
 
+    def stretched(self, times: float) -> TransportCheck:
+        """Of pairs so many times as far apart: everything moves in proportion."""
+        reads = tuple(one.model_copy(update={"by": one.by * times, "off": one.off * times}) for one in self.reads)
+        own, off = tuple(x * times for x in self.own), tuple(x * times for x in self.own_off)
+        return self.model_copy(update={"reads": reads, "own": own, "own_off": off})
+
     def _joint_moves(self, slopes: Sequence[Sequence[float]]) -> Moves:
         zero = (0.0,) * len(self.regression)
         left = []
@@ -106,6 +115,7 @@ class TransportEvidence(Charged):
     """Averages moved along the statistics that are read, and Gaussian noise."""
 
     words: ClassVar[str] = "averages by transport, all at once"
+    told_by: ClassVar[Profile] = BY_FORMULA
     kind: Literal["transport"] = "transport"
     columns: tuple[str, ...] = Field(min_length=1)
     independent: tuple[NonNegative, ...]
@@ -119,6 +129,9 @@ class TransportEvidence(Charged):
         if inner is None or not (self._consistent() and self._masked()):
             return 1.0
         return self.charged(gaussian_delta_upper(inner, self.distance()), epsilon)
+
+    def stretched(self, times: float) -> TransportEvidence:
+        return self.model_copy(update={"checks": tuple(check.stretched(times) for check in self.checks)})
 
     def describe(self) -> tuple[str, ...]:
         return tuple(
@@ -135,6 +148,14 @@ class TransportEvidence(Charged):
 
     def taken_back(self) -> Clamp:
         return self.clamp
+
+    def given(self, part: ColumnPlan, place: int, told: Told) -> tuple[Fraction, float] | None:
+        """Where all that is read is known, and not masked."""
+        reads = self.clamp.reads
+        if any(read.mask or not set(read.coefficients) <= set(told.read) for read in reads):
+            return None
+        hidden = [statistic(read, told.read) for read in reads]
+        return clamped(self.clamp, [Fraction(0)] * len(self.columns), hidden, 1)[place], part.noise.scale
 
     def _consistent(self) -> bool:
         """Whether everything speaks of the same averages and the same statistics, with at least the noise counted on."""

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from attrpriv.errors import RefusedError
 from attrpriv.frozen import FrozenModel, NonNegative, Positive
-from attrpriv.methods.base.accuracy import ErrorLaw
+from attrpriv.methods.base.accuracy import BY_FORMULA, ErrorLaw, Profile
 from attrpriv.methods.base.clamp import Read, Rows
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Charged, Told
@@ -54,6 +54,7 @@ class SequenceEvidence(Charged):
 
     words: ClassVar[str] = "averages by transport"
     goes_on: ClassVar[bool] = True
+    told_by: ClassVar[Profile] = BY_FORMULA
     kind: Literal["transport_sequence"] = "transport_sequence"
     before: int = Field(default=0, ge=0, description="so many of the steps, the first ones, were released earlier")
     steps: tuple[SequenceStep, ...] = Field(min_length=1)
@@ -155,8 +156,8 @@ class SequenceEvidence(Charged):
         except RefusedError:
             return math.inf
 
-    def drawn(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
-        return self.noised(columns, moved_on(self, averages, told.read))
+    def moved(self, columns: Sequence[ColumnPlan], averages: Sequence[Fraction], told: Told) -> list[Fraction]:
+        return moved_on(self, averages, told.read)
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
         part = columns[place]

@@ -14,6 +14,7 @@ from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.probabilities import filled
 from attrpriv.cases.chain_layout import chain_of, chain_tally
 from attrpriv.cases.lattice import CountCase, Counted, counted, one_query, worst_law
+from attrpriv.cases.stated import stated
 from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError
 from attrpriv.methods.base.certificate import Certificate
@@ -29,7 +30,7 @@ from attrpriv.numerics.laws.records import Interval01, RecordLaws
 from attrpriv.numerics.rounding import AIMED_UP
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, refusing
-from attrpriv.problem.shapes import CHAIN
+from attrpriv.problem.shapes import CHAIN, RECORDED, STATED
 from attrpriv.queries.query import Query
 
 _REFERENCE = "docs/theory/yardsticks.md"
@@ -72,17 +73,19 @@ def plan_group_dp(problem: Problem) -> Plan:
 
 
 def _tally(problem: Problem, query: Query) -> Tally:
-    """The tally of the assumption, or a bare count with a filter where there is none."""
-    if not problem.theta:
+    """The tally of the assumption, or a bare count with a filter where it says nothing of counts."""
+    if not problem.theta or problem.shape == RECORDED:
         where = query.where or ""
         return Tally(cells=(TallyCell(name=where, where=where, value=1),), complete=False, categories=(), fill=problem.missing)
     if problem.shape == CHAIN:
         return chain_tally(problem, chain_of(problem)[0], query)
-    stated = problem.assumed(Counts)
-    if not stated:
+    if problem.shape == STATED:
+        return stated(problem).tally.model_copy(update={"support": ()})  # the noise is for any sum that rows can have
+    assumed = problem.assumed(Counts)
+    if not assumed:
         raise Refusal(Cause.ASSUMPTION, "needs a counts assumption.", needs="counts")
     with refusing(QueryError, to=lambda error: Refusal(Cause.STATISTIC, str(error), query=query.text, usage=True)):
-        return layout(problem, stated[0], query).tally
+        return layout(problem, assumed[0], query).tally
 
 
 def plan_constant(problem: Problem) -> Plan:

@@ -26,7 +26,7 @@ from attrpriv.methods.count_transport.target import (
 )
 from attrpriv.noise import coupled_draw
 from attrpriv.numerics.calibration.coupling import overlaps
-from attrpriv.numerics.laws.fixed_window import window_law
+from attrpriv.numerics.laws.fixed_window import BITS, window_law
 from attrpriv.numerics.laws.records import RecordLaws
 from tests.unit.numerics.laws.test_fixed_window import VISITS, exact_law
 
@@ -119,6 +119,45 @@ def test_planted_rows_break_the_promise_and_are_noticed() -> None:
         law = window_law(EVENT, 6, 0)
         with pytest.raises(CertificateError, match="not what the certificate counted on"):
             require_row(planted, bounds, law.masses, law.deficit)
+
+
+def accepted(row: Row, bounds: Bounds, entries: Sequence[int], deficit: int = 0) -> bool:
+    try:
+        require_row(row, bounds, entries, deficit)
+    except CertificateError:
+        return False
+    return True
+
+
+def test_masses_may_be_off_by_a_share_of_two_to_the_minus_40_and_no_more() -> None:
+    """Just inside and just outside, in exact fractions, with what a law may have lost."""
+    transport = CASES["the law of a count"]
+    row, bounds = transport_row(transport, 2), transport_bounds(transport)
+    pieces = [Fraction(piece, TOTAL) * 2**BITS for piece in row.sources]
+    share = Fraction(1, 2**40)
+    low = [math.ceil(piece * (1 - share)) for piece in pieces]
+    high = [math.floor(piece * (1 + share)) for piece in pieces]
+    assert accepted(row, bounds, low)
+    assert accepted(row, bounds, high)
+    assert accepted(row, bounds, [one - 1 for one in high], deficit=1)
+    for k in range(len(pieces)):
+        assert not accepted(row, bounds, [one - (j == k) for j, one in enumerate(low)])
+        assert not accepted(row, bounds, [one + (j == k) for j, one in enumerate(high)])
+        assert not accepted(row, bounds, [one - (j != k) for j, one in enumerate(high)], deficit=1)
+
+
+def test_a_row_within_its_bounds_is_accepted_and_one_step_beyond_is_not() -> None:
+    transport = CASES["the law of a count"]
+    row, law = transport_row(transport, 2), window_law(EVENT, 6, 2)
+    least, most = row.targets, row.targets
+    exactly = Bounds(row.start, least, most, 0)
+    assert accepted(row, exactly, law.masses, law.deficit)
+    assert not accepted(row, replace(exactly, low=(least[0] + 1, *least[1:])), law.masses, law.deficit)
+    less = replace(exactly, high=(most[0] - 5, *most[1:]))
+    assert not accepted(row, replace(less, excess=4), law.masses, law.deficit)
+    assert accepted(row, replace(less, excess=5), law.masses, law.deficit)
+    heavier = replace(row, targets=(row.targets[0] + 1, *row.targets[1:]))
+    assert not accepted(heavier, replace(exactly, high=tuple(x + 1 for x in most)), law.masses, law.deficit)
 
 
 def test_bounds_are_public_and_checked() -> None:

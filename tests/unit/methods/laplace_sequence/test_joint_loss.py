@@ -112,3 +112,29 @@ def test_intervals_that_hardly_reach_one_are_divided_by_their_sum(short: float) 
             found = joint_row_loss(RecordLaws((0, 1, 2), member, rest), added, [False, False], rates)
             wanted = joint_row_loss(RecordLaws((0, 1, 2), one, two), added, [False, False], rates)
             assert found == pytest.approx(wanted, abs=1e-12)
+
+
+def histogram_loss(member: Pairs, rest: Pairs, cell: Sequence[int], rate: float) -> float:
+    """One row, with noise of this rate on every cell, over all outputs and one step beyond."""
+    cells = sorted(set(cell))
+    losses = []
+    for o in itertools.product(range(-1, 3), repeat=len(cells)):
+        weights = [math.exp(-rate * sum(abs(x - (c == mine)) for x, c in zip(o, cells, strict=True))) for mine in cell]
+        sides = [sum(w * law[a][0] for a, w in enumerate(weights)) for law in (member, rest)]
+        losses.append(abs(math.log(sides[0] / sides[1])))
+    return max(losses)
+
+
+def test_a_histogram_loses_what_all_its_outputs_tell() -> None:
+    rng = np.random.default_rng(4)
+    for cell in ((0, 1, 2), (0, 1, 1, 2), (0, 0, 1)):
+        member, rest = (exact(rng.dirichlet(np.full(len(cell), 0.8))) for _ in range(2))
+        found = joint_row_loss(RecordLaws(tuple(range(len(cell))), member, rest), [cell], [True], [0.7])
+        assert found == pytest.approx(histogram_loss(member, rest, cell, 0.7), rel=1e-9)
+
+
+def test_ten_cells_are_looked_at_and_eleven_lose_without_bound() -> None:
+    for cells, known in ((10, True), (11, False)):
+        law = exact(np.full(cells, 1 / cells))
+        laws = RecordLaws(tuple(range(cells)), law, law)
+        assert math.isfinite(joint_row_loss(laws, [tuple(range(cells))], [True], [0.5])) == known

@@ -111,3 +111,17 @@ def test_every_subset_of_declared_singles_is_their_sum() -> None:
     for size in range(4):
         for some in itertools.combinations(sizes, size):
             assert found.of(some) == pytest.approx(sum(sizes[name] for name in some))
+
+
+@pytest.mark.parametrize(("far", "floor"), [(0.1, 1.0), (2.0, 0.01), (1.0, 1.0)])
+def test_an_intercept_moves_with_y_and_with_what_the_slope_carries(far: float, floor: float) -> None:
+    """With x near 0 it moves as y's mean does; with x far from 0 as the slope times x does. Both are within the bound."""
+    bounds = {"x": (-far, 0.5 * far), "y": (-1.0, 2.0)}
+    bound = ColumnSensitivity.intercept("y", "x", bounds, least_variance=floor).of({"y"})
+    assert bound == pytest.approx(3 * (1 + far / floor**0.5), rel=1e-9)
+    x = [-far, -far, 0.5 * far, 0.5 * far]
+    low, high = [-1.0] * 4, [2.0] * 4
+    assert abs(intercept(x, high, floor) - intercept(x, low, floor)) == pytest.approx(3.0)
+    assert bound >= 3.0
+    tilted = [[2.0, 2.0, -1.0, -1.0], [-1.0, -1.0, 2.0, 2.0]]
+    assert abs(intercept(x, tilted[0], floor) - intercept(x, tilted[1], floor)) <= bound

@@ -1,0 +1,399 @@
+"""A statistic whose laws are written down: what is counted for it, and its law given each value of the secret.
+
+| stated statistic | tally |
+|---|---|
+| count(*) filter (where e) | rows with the event e count 1 |
+| sum(x), avg(x) | the values of an entry of x, in steps of their common unit |
+
+Each entry of the sensitive column of a `counts` assumption (numbers, or a network over the columns of one record) has such laws
+too: those of what its own row adds. All other rows are independent of that one, so that they may be anything, and known.
+
+The stated values become whole steps of the same unit. A sum that is none of them has probability 0 by the assumption; it counts
+as the nearest of them, so that nothing but a stated value ever meets the noise. What must never change: the query is the stated
+statistic, or the average that follows from the stated sum; and every value of the secret that must look alike has its law.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.laws import Laws
+from attrpriv.cases.lattice import one_query
+from attrpriv.cases.tally_layout import cell_condition, layout, some_value, whole_steps
+from attrpriv.errors import QueryError, UsageError
+from attrpriv.methods.base.certificate import common_assumptions
+from attrpriv.methods.base.checks import StatedCheck
+from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
+from attrpriv.methods.base.tally_plan import ExpectedCount, Part
+from attrpriv.numerics.laws.lattice_law import LatticeLaw
+from attrpriv.numerics.laws.records import Interval01, exactly
+from attrpriv.numerics.laws.stated import StatedLaws
+from attrpriv.problem.counted import count_pairs
+from attrpriv.problem.problem import Problem
+from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of, refusing
+from attrpriv.problem.secret import Secret
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.query import Query
+
+# Up to so many steps the law of the constant answer's error is looked at value by value.
+_FEW = 10_000
+
+
+@dataclass(frozen=True)
+class StatedCase:
+    """One member of Theta: the laws, in the order of the secret's values, and how likely these are."""
+
+    theta: int
+    laws: StatedLaws
+    prior: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Stated:
+    """Everything a mechanism needs: the laws to hide from each other, and the tally, still without noise."""
+
+    problem: Problem
+    theta: tuple[Laws, ...] | tuple[Counts, ...]
+    query: Query
+    tally: Tally
+    cases: tuple[StatedCase, ...]
+    low: int | None
+    """Of a count that can be read: the one that the first law is for; None: no release may read the secret."""
+    categories: tuple[TallyCategory, ...]
+    """What is read for that."""
+    one_row: bool = False
+    """Whether the laws are of what the row of the secret adds, and all other rows are independent of it."""
+
+    @property
+    def secret(self) -> str:
+        return self.problem.secrets[0].text
+
+    @property
+    def exact(self) -> bool:
+        """Whether every law is stated by numbers."""
+        return all(case.laws.exact for case in self.cases)
+
+    @property
+    def checks(self) -> tuple[StatedCheck, ...]:
+        """The cases as a certificate stores them."""
+        return tuple(StatedCheck(secret=self.secret, theta=case.theta, laws=case.laws) for case in self.cases)
+
+
+def stated(problem: Problem) -> Stated:
+    """The problem as a statistic with stated laws; a refusal where these do not cover it."""
+    theta, counts = problem.assumed(Laws), problem.assumed(Counts)
+    if counts:
+        with refusing(QueryError, UsageError, ValueError, to=lambda error: refusal_of(error, usage=True)):
+            return _entries(problem, counts, one_query(problem))
+    if not theta:
+        raise other_assumption("laws")
+    if problem.known_rows:
+        raise Refusal(
+            Cause.PERSONS,
+            "known_rows: is not covered; who knows rows knows more of the statistic than the stated laws say.",
+            needs="known_rows 0",
+        )
+    query = one_query(problem)
+    with refusing(QueryError, UsageError, ValueError, to=lambda error: refusal_of(error, usage=True)):
+        return _stated(problem, theta, query)
+
+
+def _stated(problem: Problem, theta: tuple[Laws, ...], query: Query) -> Stated:
+    secret = _one_secret(problem)
+    named = _Named.of(problem, secret, theta)
+    _require_asked(theta, query)
+    tally = _tally(problem, theta[0])
+    if problem.individuals is not None:
+        _require_even(tally.support)
+    cases = [StatedCase(k, _laws(member, named, tally), _prior(member, named)) for k, member in enumerate(theta)]
+    return Stated(problem, theta, query, tally, tuple(cases), named.low, named.categories)
+
+
+def _entries(problem: Problem, theta: tuple[Counts, ...], query: Query) -> Stated:
+    """An entry of the sensitive column, behind rows that are independent of each other: what its own row adds, given it."""
+    secret = _one_secret(problem)
+    if any(secret.entries != member.sensitive for member in theta):
+        raise UsageError(f"{secret.text}: must be of {theta[0].sensitive}, the sensitive column of the assumption.")
+    found = layout(problem, theta[0], query)
+    if found.tally.histogram:
+        raise Refusal(Cause.STATISTIC, "an entry is hidden behind one number; ask for one count.", needs="one count")
+    if any(member.categories != theta[0].categories for member in theta):
+        raise UsageError("assume: every assumption of a list must have the same categories.")
+    names, cases = theta[0].categories, []
+    for k, member in enumerate(theta):
+        laws = found.laws(member)
+        shares = member.shares()
+        weights = [float(sum(map(exactly, shares[name])) / 2) for name in names] if set(names) <= set(shares) else []
+        stated_laws = StatedLaws(found.values, tuple(laws[name] for name in names), len(names) - 1)
+        cases.append(StatedCase(k, stated_laws, tuple(weight / math.fsum(weights) for weight in weights)))
+    if problem.n == 1:
+        prior = (1 / len(names),) * len(names)
+        alone = tuple(replace(case, prior=case.prior or prior) for case in cases)
+        tally = found.tally.model_copy(update={"support": found.values})
+        return Stated(problem, theta, query, tally, alone, None, ())
+    return Stated(problem, theta, query, found.tally, tuple(cases), None, (), one_row=True)
+
+
+def _one_secret(problem: Problem) -> Secret:
+    if len(problem.secrets) != 1:
+        raise Refusal(
+            Cause.SECRET,
+            "stated laws are given one secret. Protect one, and state the laws given it.",
+            needs="one secret",
+            usage=True,
+        )
+    return problem.secrets[0]
+
+
+def _require_asked(theta: Sequence[Laws], query: Query) -> None:
+    """The query is what the laws are of; sum and average follow from each other."""
+    for member in theta:
+        own = member.query
+        alike = (own.column, own.where, own.group_by, own.of) == (query.column, query.where, query.group_by, query.of)
+        if not alike or (own.column is None) != (query.kind == "count"):
+            raise Refusal(
+                Cause.STATISTIC,
+                f"the law of {query.text} is not stated; that of {own.text} is.",
+                needs=f"the query {own.text}",
+                query=query.text,
+                usage=True,
+            )
+        if member.values != theta[0].values or own != theta[0].query or member.row_values != theta[0].row_values:
+            raise Refusal(
+                Cause.MISTAKE,
+                "assume: every assumption of a list must state the same statistic with the same values.",
+                needs="assume",
+            )
+
+
+def _require_even(support: Sequence[int]) -> None:
+    """Single persons: the nearest of values without gaps moves by no more than the sum does."""
+    if any(b - a != 1 for a, b in itertools.pairwise(support)):
+        raise Refusal(
+            Cause.PERSONS,
+            "individuals: needs a stated law on all steps from the least to the largest value; a gap could show one row.",
+            needs=("no individuals", "a law without gaps"),
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# Which law is for which value of the secret.
+
+
+@dataclass(frozen=True)
+class _Named:
+    """The names of the laws that must look alike, in order; which of them do; and what is read, where a count is hidden."""
+
+    names: tuple[str, ...]
+    apart: int
+    low: int | None = None
+    where: str | None = None
+
+    @property
+    def categories(self) -> tuple[TallyCategory, ...]:
+        if self.where is None:
+            return ()
+        inside = TallyCategory(name="inside", where=self.where, member=True)
+        return inside, TallyCategory(name="outside", where=None, member=False)
+
+    @classmethod
+    def of(cls, problem: Problem, secret: Secret, theta: Sequence[Laws]) -> _Named:
+        given = tuple(theta[0].given)
+        if any(set(member.given) != set(given) for member in theta):
+            raise UsageError("assume: every assumption of a list must give the laws of the same values of the secret.")
+        if secret.cases is not None:
+            return _of_cases(secret, given)
+        if secret.entries is not None or secret.attribute is not None:
+            return cls(tuple(sorted(given)), len(given) - 1)
+        composition = secret.composition
+        if composition is None or composition.kind not in ("count", "share") or secret.parameter is not None:
+            raise Refusal(
+                Cause.SECRET,
+                f"stated laws hide a count, a share, entries or a parameter of finitely many values. Got {secret.text}; "
+                "for another secret state the laws given sets of its values (cases).",
+                needs="cases",
+                usage=True,
+            )
+        return _of_counts(problem, secret, given)
+
+
+def _of_cases(secret: Secret, given: Sequence[str]) -> _Named:
+    """The cases by their own texts: the laws are given that the secret lies in each."""
+    names = tuple(case.strip() for case in secret.cases or ())
+    missing = next((name for name in names if name not in given), None)
+    if missing is not None or len(given) != len(names):
+        raise UsageError(f"given: must have one law for each case, {', '.join(names)}. Got {', '.join(given)}.")
+    return _Named(names, len(names) - 1)
+
+
+def _of_counts(problem: Problem, secret: Secret, given: Sequence[str]) -> _Named:
+    """Every count of the range must have its law."""
+    pairs, by_count = count_pairs(secret, problem.n), {}
+    whole = secret.composition is not None and secret.composition.kind == "count"
+    for name in given:
+        by_count[_count(name, 1 if whole else problem.n)] = name
+    missing = next((count for count in range(pairs.low, pairs.high + 1) if count not in by_count), None)
+    if missing is not None or len(by_count) != len(given):
+        word = "count" if whole else "share"
+        shown = f"{missing} of {problem.n} rows" if missing is not None else "one value twice"
+        raise UsageError(
+            f"given: must have the law of each {word} from {pairs.low} to {pairs.high} rows of {problem.n}, once. "
+            f"Got {'none of ' if missing is not None else ''}{shown}."
+        )
+    names = tuple(by_count[count] for count in range(pairs.low, pairs.high + 1))
+    composition = secret.composition
+    where = None if composition is None or composition.condition is None else str(composition.condition)
+    return _Named(names, pairs.apart, pairs.low, where)
+
+
+def _count(name: str, rows: int) -> int:
+    try:
+        found = Fraction(name[:-1]) / 100 if name.endswith("%") else Fraction(name)
+    except (ValueError, ZeroDivisionError):
+        raise UsageError(f"given: must name each value of the secret by its number. Got {name}.") from None
+    near = round(found * rows)
+    if abs(found * rows - near) > Fraction(1, 10**6):
+        raise UsageError(f"given: must name values that a table of {rows} rows can have. Got {name}.")
+    return near
+
+
+def _prior(member: Laws, named: _Named) -> tuple[float, ...]:
+    """How likely the values are, the middle of an interval; all alike where that is not stated of each."""
+    if not all(name in member.prior for name in named.names):
+        return (1 / len(named.names),) * len(named.names)
+    weights = [float(sum(map(exactly, member.prior[name])) / 2) for name in named.names]
+    total = math.fsum(weights)
+    if not total > 0:
+        raise UsageError("prior: must be above 0 for a value that is hidden.")
+    return tuple(weight / total for weight in weights)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What is counted, and the stated values in its steps.
+
+
+def _tally(problem: Problem, member: Laws) -> Tally:
+    tally = _event_tally(problem, member) if member.query.column is None else _sum_tally(problem, member)
+    return tally.model_copy(update={"support": _steps(problem, member, tally)})
+
+
+def _event_tally(problem: Problem, member: Laws) -> Tally:
+    event = parse_condition(member.query.where or "")
+    covering = tuple(filter(None, (some_value(column, event) for column in columns_of(event))))
+    cells = (TallyCell(name=str(event), where=str(event), value=1),)
+    return Tally(cells=cells, complete=False, categories=(), covering=covering, fill=problem.missing)
+
+
+def _sum_tally(problem: Problem, member: Laws) -> Tally:
+    column = member.query.column or ""
+    values = member.row_values or (member.values if problem.n == 1 else ())
+    if not values:
+        raise UsageError(f"row_values: must list the values that an entry of {column} can have, where rows are more than one.")
+    if column in problem.bins:
+        raise UsageError(f"bins: {column} is summed by its own values under stated laws. Leave its bins out.")
+    low, high = problem.bounds.get(column, (min(values), max(values)))
+    if min(values) < low or high < max(values):
+        raise UsageError(f"bounds: those of {column} must not cut off values that the assumption lists.")
+    if len(values) == 1:
+        raise UsageError(f"row_values: an entry of {column} must have two or more values.")
+    steps, unit, origin, order = whole_steps(column, [_plain(value) for value in values])
+    cells = tuple(
+        TallyCell(name=f"{values[k]:g}", where=str(cell_condition(problem, column, _plain(values[k]), k)), value=step)
+        for k, step in zip(order, steps, strict=True)
+    )
+    whole = {"unit": float(unit), "origin": float(origin)}
+    return Tally(cells=cells, complete=True, categories=(), fill=problem.missing, **whole)
+
+
+def _plain(value: float) -> int | float:
+    return int(value) if value == int(value) else value
+
+
+def _steps(problem: Problem, member: Laws, tally: Tally) -> tuple[int, ...]:
+    """The stated values, in steps; each must be one that so many rows can add up to."""
+    query, n = member.query, problem.n
+    found = []
+    for value in member.values:
+        whole = exactly(value) * n if query.kind == "avg" else exactly(value)
+        steps = whole if query.kind == "count" else (whole - exactly(tally.origin) * n) / exactly(tally.unit)
+        near = round(steps)
+        if abs(steps - near) > Fraction(1, 10**6) or not 0 <= near <= n * max(cell.value for cell in tally.cells):
+            raise UsageError(f"values: must be ones that {query.text} of {n} rows can have. Got {value:g}.")
+        found.append(near)
+    return tuple(found)
+
+
+def _laws(member: Laws, named: _Named, tally: Tally) -> StatedLaws:
+    laws: tuple[tuple[Interval01, ...], ...] = tuple(member.given[name] for name in named.names)
+    return StatedLaws(tally.support, laws, named.apart)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# What to expect, and what to say.
+
+
+def expected_counts(found: Stated) -> list[ExpectedCount]:
+    """The law of F under each member of Theta, at the middle of intervals."""
+    if not found.one_row:
+        return [ExpectedCount(tuple(_parts(case))) for case in found.cases]
+    if not all(case.prior for case in found.cases):
+        raise Refusal(
+            Cause.NUMBERS, "needs a prior for the share of each category.", needs="a prior for the share of each category"
+        )
+    return [ExpectedCount((_many_rows(_parts(case), found.problem.n),)) for case in found.cases]
+
+
+def _many_rows(parts: Sequence[Part], n: int) -> Part:
+    """The sum of so many independent rows, each by its share of these laws."""
+    row = ExpectedCount(tuple(parts))
+    return Part(1.0, n * row.mean, math.sqrt(n) * row.sd)
+
+
+def _parts(case: StatedCase) -> list[Part]:
+    steps, parts = case.laws.steps, []
+    for chance, law in zip(case.prior, case.laws.middle(), strict=True):
+        masses = [float(mass) for mass in law]
+        mean = math.fsum(step * mass for step, mass in zip(steps, masses, strict=True))
+        variance = math.fsum((step - mean) ** 2 * mass for step, mass in zip(steps, masses, strict=True))
+        lattice = LatticeLaw.of(dict(zip(steps, law, strict=True))) if case.laws.reach <= _FEW else None
+        parts.append(Part(chance, mean, math.sqrt(variance), lattice))
+    return parts
+
+
+def stated_assumptions(found: Stated) -> tuple[str, ...]:
+    """Everything the proof rests on."""
+    problem = found.problem
+    if found.problem.assumed(Counts):
+        return _row_assumptions(found)
+    lines = ["given each value of the secret, the statistic has the law that is stated: assumed"]
+    if problem.secrets[0].entries is not None:
+        lines.append("the law given one entry is the same for each row")
+    lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{member}" for member in found.theta]
+    lines += [f"the law is that of the statistic with missing entries of {c} replaced" for c in problem.missing]
+    return (*lines, "the adversary knows no row", *common_assumptions(problem))
+
+
+def _row_assumptions(found: Stated) -> tuple[str, ...]:
+    problem = found.problem
+    lines = ["rows are independent, and given its entry a row adds to the statistic by the law that is stated: assumed"]
+    lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{member}" for member in found.theta]
+    lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
+    known = "the adversary may know all other rows, and nothing of the row whose entry is hidden"
+    return (*lines, known, *common_assumptions(problem))
+
+
+def stated_notes(found: Stated) -> tuple[str, ...]:
+    if found.problem.assumed(Counts):
+        return ("each entry is hidden by what its own row adds, whatever the others do.",)
+    notes = ["an answer that is not among the stated values counts as the nearest of them."]
+    secret = found.problem.secrets[0]
+    if secret.attribute is not None and (secret.between is not None or secret.within is not None):
+        notes.append("all values of the parameter are hidden from each other, not only those that between or within name.")
+    if not found.exact:
+        notes.append("expected errors are those at the middle of the stated intervals.")
+    return tuple(notes)

@@ -1,0 +1,1 @@
+"""Statistics whose laws are written down (docs/theory/stated-laws.md)."""
