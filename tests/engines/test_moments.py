@@ -32,6 +32,7 @@ from attrpriv.engines.moments import (
 )
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import DataError
+from attrpriv.numerics import row_digest
 
 polars: Any = pytest.importorskip("polars")
 
@@ -329,7 +330,7 @@ def test_row_hashes_against_python_integers() -> None:
 
     rows = [(1.0, -2.5), (0.0, 1e300), (NAN, 3.0)]
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    for start in module._STARTS:
+    for start in row_digest.STARTS:
         expected = []
         for row in rows:
             state = start
@@ -340,7 +341,7 @@ def test_row_hashes_against_python_integers() -> None:
                 state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) % 2**64
                 state ^= state >> 31
             expected.append(state)
-        assert module._row_hashes(columns, start).tolist() == expected
+        assert row_digest.row_hashes(columns, start).tolist() == expected
 
 
 # ---------------------------------------------------------------------------------------------------- the private table

@@ -191,7 +191,7 @@ def test_the_twin_chooses_the_rows_of_the_library(adult: Adult, people: Populati
         table, out = people.arrow(rows), tmp_path / f"{number}.parquet"
         with ap.Session(table, adult.policy(AGE), ledger=tmp_path / f"{number}.ledger") as session:
             session.view(out=out)
-            ledger = session._require_ledger()
+            ledger = session._belongs.ledger()
             key = Drawn.from_json(ledger.view_state()).key
         ranks = Ranks(key, ATTACKED).in_turn()
         next(ranks)

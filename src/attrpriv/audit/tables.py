@@ -2,7 +2,8 @@
 
     share(c), count(c)   exactly round(n p) rows that satisfy c and n - round(n p) others, each drawn from its kind of records
     mean(x), sum(x)      n records drawn with chances proportional to exp(t x), again and again until the mean is the value, up
-                         to a tolerance; given the mean, the law of the rows does not depend on t
+                         to a tolerance; given the mean, the law of the rows does not depend on t. How many rows have each
+                         value of x is drawn first, then which records of that value these are
 
 Rows are drawn with replacement and in random order. What must never change: tables of both kinds are drawn alike but for the
 secret, so that whoever tells them apart has told the secret.
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -20,8 +22,9 @@ import numpy.typing as npt
 
 from attrpriv.engines.tables import Source, quietly
 from attrpriv.errors import DataError, QueryError, UsageError
-from attrpriv.problem.composition import Composition, is_whole, parse_composition
-from attrpriv.queries.linear import Linear, parse_linear
+from attrpriv.problem.composition import is_whole, parse_composition
+from attrpriv.queries.arithmetic import Linear, parse_linear
+from attrpriv.queries.conditions import Condition
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
@@ -30,6 +33,33 @@ MOST_TRIES = 20_000
 # How near the mean of a table comes to its value: in standard errors, and in distances of the two values.
 _ERRORS, _GAPS = 0.1, 0.125
 _STEEPEST = 200.0
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Records in groups of one score each."""
+
+    scores: Floats
+    """of each group"""
+    order: Whole
+    """the records, group by group"""
+    starts: Whole
+    sizes: Whole
+
+    @classmethod
+    def of(cls, scores: Floats) -> Self:
+        found, sizes = np.unique(scores, return_counts=True)
+        return cls(found, np.argsort(scores, kind="stable"), np.cumsum(sizes) - sizes, np.asarray(sizes))
+
+    def added(self, chances: Floats) -> Floats:
+        """The chance of each group, from those of the records."""
+        return np.add.reduceat(chances[self.order], self.starts)
+
+    def drawn(self, counts: Whole, generator: np.random.Generator) -> Whole:
+        """So many records of each group, drawn evenly and with replacement, in random order."""
+        group = np.repeat(np.arange(len(counts)), counts)
+        inside = np.floor(generator.random(len(group)) * self.sizes[group]).astype(np.int64)
+        return np.asarray(generator.permutation(self.order[self.starts[group] + inside]))
 
 
 @dataclass(frozen=True)
@@ -44,6 +74,11 @@ class Statistic:
     weight: float
     """by which the statistic exceeds the average of a table"""
 
+    @cached_property
+    def alike(self) -> Alike:
+        """The records, sorted by their score."""
+        return Alike.of(self.scores)
+
     @classmethod
     def of(cls, secret: str, source: Source, frame: Any, rows: int) -> Self:
         """Read from the records; QueryError or DataError where that is not possible."""
@@ -54,15 +89,15 @@ class Statistic:
         if is_whole(secret) or composition.condition is None:
             raise QueryError(f"secret: must have two values that are numbers: a share, a count, a mean or a sum. Got {secret}.")
         weight = float(rows) if composition.kind == "count" else 1.0
-        return cls(composition.text, _holds(composition, source), True, weight)
+        return cls(composition.text, holds(composition.condition, source), True, weight)
 
 
-def _holds(composition: Composition, source: Source) -> Floats:
+def holds(condition: Condition, source: Source) -> Floats:
     """1 where a record satisfies the condition, 0 where not or where an entry is missing."""
     from attrpriv.engines.view.draw import Cells, check_schema
     from attrpriv.engines.view.in_order import row_cells
 
-    cells = Cells((composition.condition, None), (0, 0), (0, 0), (0, 0))
+    cells = Cells((condition, None), (0, 0), (0, 0), (0, 0))
     check_schema(source, cells, None)
     found = quietly(lambda: row_cells(source, cells))
     if found is None:
@@ -94,6 +129,12 @@ class Draws:
     means: tuple[float, float]
     tolerances: tuple[float, float]
 
+    @cached_property
+    def chances(self) -> tuple[Floats, Floats]:
+        """The same of each value of the statistic."""
+        low, high = (self.statistic.alike.added(law) for law in self.laws)
+        return low / low.sum(), high / high.sum()
+
     @classmethod
     def of(cls, statistic: Statistic, values: Sequence[float], n: int) -> Self:
         low, high = _two(values)
@@ -112,11 +153,11 @@ class Draws:
         side = int(high)
         if self.statistic.counted:
             return np.asarray(generator.permutation(self._counted(self.means[side], generator)))
-        ends = np.cumsum(self.laws[side])
+        values, chances = self.statistic.alike, self.chances[side]
         for _ in range(MOST_TRIES):
-            chosen = np.searchsorted(ends, generator.random(self.n) * ends[-1], side="right")
-            if abs(self.statistic.scores[chosen].mean() - self.means[side]) <= self.tolerances[side]:
-                return np.asarray(chosen, np.int64)
+            counts = generator.multinomial(self.n, chances)
+            if abs(float(counts @ values.scores) / self.n - self.means[side]) <= self.tolerances[side]:
+                return values.drawn(counts, generator)
         raise UsageError(
             f"values: no table of {self.n} records was found with {self.statistic.text} near {self.values[side]:g}. "
             "Ask for more rows, or for values further apart."

@@ -29,7 +29,7 @@ from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.policy import Policy
 from attrpriv.problem.composition import parse_composition
 from attrpriv.problem.places import identities, is_remote
-from attrpriv.queries.linear import parse_linear
+from attrpriv.queries.arithmetic import parse_linear
 from attrpriv.queries.query import Query
 from attrpriv.session.session import Session
 from attrpriv.session.table_reads import public_cells

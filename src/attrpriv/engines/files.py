@@ -11,7 +11,6 @@ What must never change:
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from attrpriv.engines.tables import (
     source_of,
 )
 from attrpriv.errors import DataError
+from attrpriv.frozen.requirements import shown
 from attrpriv.problem.places import WILD, files_of, is_pattern
 
 # What DuckDB may not guess: rows it could skip, lines it could take for comments, a quote it has not met in its sample.
@@ -75,29 +75,33 @@ NO_HEADER = (
 )
 
 
-def open_path(path: Path, shown: str) -> Source:
+def open_path(path: Path, given: str) -> Source:
     """Decide by the suffix, never by the content."""
     if os.path.isdir(path):
-        raise DataError(f"data: it must be one file. Got {shown}, which is a directory. Name a file in it, or a pattern.")
+        raise DataError(
+            f"data: it must be one file. Got {_shown(given)}, which is a directory. Name a file in it, or a pattern."
+        )
     if not path.name.lower().endswith(_SUFFIXES):
-        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {shown}. Convert the file.")
+        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {_shown(given)}. Convert the file.")
     paths = files_of(path)
     if not paths:
-        raise DataError(f"data: {'a file of this pattern' if is_pattern(path) else 'the file'} must exist. Got {shown}.")
+        raise DataError(
+            f"data: {'a file of this pattern' if is_pattern(path) else 'the file'} must exist. Got {_shown(given)}."
+        )
     return (
-        _open_parquet(paths, path.name, shown) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, shown)
+        _open_parquet(paths, path.name, given) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, given)
     )
 
 
-def _open_parquet(paths: Sequence[Path], name: str, shown: str) -> Source:
+def _open_parquet(paths: Sequence[Path], name: str, given: str) -> Source:
     footers = quietly(lambda: [_parquet_footer(path) for path in paths])
     if footers is None:
-        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
+        raise DataError(UNREADABLE_PARQUET.format(shown=_shown(given)))
     check_names([column for column, _ in footers[0].types])
-    _require_same([footer.types for footer in footers], shown)
+    _require_same([footer.types for footer in footers], given)
     literal = [_literal(path) for path in paths]
     rows, columns = sum(footer.rows for footer in footers), footers[0].columns
-    connect = cache(lambda: _connected_parquet(literal, shown))
+    connect = cache(lambda: _connected_parquet(literal, given))
 
     def positioned(added: str) -> Any:
         table, engine = connect()
@@ -108,12 +112,12 @@ def _open_parquet(paths: Sequence[Path], name: str, shown: str) -> Source:
     return source_of(*connect(), name, rows, positioned)
 
 
-def _connected_parquet(literal: Sequence[str], shown: str) -> tuple[Any, Any]:
+def _connected_parquet(literal: Sequence[str], given: str) -> tuple[Any, Any]:
     """The files as one table, on a DuckDB of their own."""
     engine = new_duckdb()
     table = quietly(lambda: engine.read_parquet(literal, hive_partitioning=False))
     if table is None:
-        raise DataError(UNREADABLE_PARQUET.format(shown=shown))
+        raise DataError(UNREADABLE_PARQUET.format(shown=_shown(given)))
     return table, engine
 
 
@@ -138,36 +142,30 @@ def _parquet_footer(path: Path) -> _Footer:
         return _Footer(types, int(file.metadata.num_rows), known if len(known) == len(types) == len(stored) else None)
 
 
-def _open_csv(paths: Sequence[Path], name: str, shown: str) -> Source:
+def _open_csv(paths: Sequence[Path], name: str, given: str) -> Source:
     engine = new_duckdb()
     heads = quietly(lambda: [_csv_head(engine, path) for path in paths])
     if heads is None:
-        raise DataError(UNREADABLE_CSV.format(shown=shown))
+        raise DataError(UNREADABLE_CSV.format(shown=_shown(given)))
     headers = [names for _, names in heads]
     for path, names in zip(paths, headers, strict=True):
         if not any(names):
-            raise DataError(NO_HEADER.format(shown=shown, command=_converting(path)))
+            raise DataError(NO_HEADER.format(shown=_shown(given), command=_converting(path)))
     if any(len(names) == 1 and _MARKS & {*names[0]} for names in headers):  # no mark cuts every line into as many fields
-        raise DataError(UNREADABLE_CSV.format(shown=shown))
+        raise DataError(UNREADABLE_CSV.format(shown=_shown(given)))
     # DuckDB calls an empty name by its position.
     check_names([column or f"column{position}" for position, column in enumerate(headers[0])])
-    _require_same(headers, shown)
+    _require_same(headers, given)
     literal = [_literal(path) for path in paths]
     table = quietly(lambda: _read_csv(engine, literal, heads[0][0]))
     if table is None:
-        raise DataError(UNREADABLE_CSV.format(shown=shown))
+        raise DataError(UNREADABLE_CSV.format(shown=_shown(given)))
     return source_of(table, engine, name, None, lambda added: numbered(table, added))
 
 
 def _converting(path: Path) -> str:
     """The command that makes a file without names one that has them; columns without a name are called by their position."""
-    named = path.with_name(path.name[: path.name.lower().rindex(".csv")] + ".parquet")
-    source, target = (
-        json.dumps(str(path)),
-        json.dumps(str(named)),
-    )  # in double quotes, which a shell leaves alone in single ones
-    read = f'duckdb.read_csv({source}, header=False, names=["first", "second"])'
-    return f"python -c {shlex.quote(f'import duckdb; {read}.write_parquet({target})')}"
+    return f"attrpriv tidy {shlex.quote(str(path))} --names first,second"
 
 
 def _read_csv(engine: Any, literal: Sequence[str], delimiter: str) -> Any:
@@ -182,11 +180,11 @@ def _read_csv(engine: Any, literal: Sequence[str], delimiter: str) -> Any:
     return engine.read_csv(literal, header=True, types=dict.fromkeys(words, "VARCHAR"), **_CSV_FIXED) if words else table
 
 
-def _require_same(schemas: Sequence[object], shown: str) -> None:
+def _require_same(schemas: Sequence[object], given: str) -> None:
     """DuckDB would cast a type, and leave out a column that the first file has not."""
     if any(schema != schemas[0] for schema in schemas):
         raise DataError(
-            f"data: files of one pattern must have the same columns and types, in one order. Got {shown}, which differ."
+            f"data: files of one pattern must have the same columns and types, in one order. Got {_shown(given)}, which differ."
         )
 
 
@@ -218,3 +216,8 @@ def _numbered_parquet(engine: Any, literal: Sequence[str], table: Any, name: str
         return numbered(table, name)
     read = engine.read_parquet(literal, hive_partitioning=False, file_row_number=True)
     return read.rename({name: own})
+
+
+def _shown(given: str) -> str:
+    """What was given for the table, in a message."""
+    return shown(given, 200)

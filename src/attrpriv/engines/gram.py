@@ -28,10 +28,10 @@ from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.engines.grid import Grid, is_missing, scaled, steps, very_float, whole
+from attrpriv.engines.grid import Grid, scaled, steps, very_float, whole
 from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import ENGINE_FAILED, check_columns
-from attrpriv.engines.tables import Source, arrow_batches, careful, quietly, shown_name
+from attrpriv.engines.tables import Source, arrow_batches, careful, is_missing, quietly, shown_name
 from attrpriv.errors import DataError
 
 if TYPE_CHECKING:

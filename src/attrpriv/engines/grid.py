@@ -9,6 +9,7 @@ the number of rows times the sum of their sizes times 1e-16.
 |--------------------------------------|-------------------|--------------------------|------------------------------|
 | a public centre and spread (`around`) | 2^-40 of a spread | 5e-13 spreads            | within 4 million spreads     |
 | public bounds (`within`)             | 2^-61 of the larger | 1e-18 of the larger    | all, since they are clipped  |
+| a declared spacing (`spaced`)        | that spacing      | half of it               | up to 2^63 of them           |
 
 What must never change: centre and step are public, never taken from the rows. A value that does not fit is NULL among the
 steps, so that counting the steps tells that there is one.
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from attrpriv.engines.tables import Source, has_nan
+from attrpriv.engines.tables import Source, as_number, is_missing
 from attrpriv.errors import DataError
 
 # Engines on which the sums of the engine suite are exact.
@@ -39,9 +40,11 @@ class Grid:
 
     step: float
     centre: float = 0.0
+    spaced: bool = False
+    """Whether values are meant to be on the grid, whose step is then any number: they are rounded to it, also within bounds."""
 
     def __post_init__(self) -> None:
-        power = self.step > 0 and math.frexp(self.step)[0] == 0.5
+        power = self.step > 0 and (self.spaced or math.frexp(self.step)[0] == 0.5)
         if not (power and 1e-290 < self.step < 1e290 and math.isfinite(self.centre)):
             raise DataError("grid: needs a finite centre and a step that is a power of two.")
 
@@ -50,7 +53,7 @@ class Grid:
         """For values some spreads from a centre, both public; None where these are not numbers of a usual size.
 
         >>> Grid.around(60_000.0, 30_000.0)
-        Grid(step=1.4901161193847656e-08, centre=0.0)
+        Grid(step=1.4901161193847656e-08, centre=0.0, spaced=False)
         """
         if not (_SMALLEST < spread < _LARGEST and abs(centre) < _LARGEST):
             return None
@@ -76,21 +79,6 @@ def very_float(number: float) -> Any:
     import ibis
 
     return ibis.literal(repr(number)).cast("float64")
-
-
-def as_number(source: Source, column: str, table: Any = None) -> Any:
-    """A boolean as 0 or 1 (by way of 32 bits, because PostgreSQL knows no other), a float in 64 bits, all else as it is."""
-    value = (source.table if table is None else table)[column]
-    kind = source.columns[column]
-    return value.cast("int32").cast("int64") if kind == "boolean" else value.cast("float64") if kind == "float" else value
-
-
-def is_missing(source: Source, column: str) -> Any:
-    """Whether an entry is NULL, or NaN in a column of floats."""
-    missing = source.table[column].isnull()
-    if source.columns[column] == "float" and has_nan(source.engine):
-        missing = missing | source.table[column].cast("float64").isnan()
-    return missing
 
 
 def steps(source: Source, column: str, grid: Grid, most: float = _MOST) -> Any:

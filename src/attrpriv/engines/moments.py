@@ -26,18 +26,15 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any
 
-from attrpriv.engines.grid import as_number
 from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import _compensated_sum, check_columns
 from attrpriv.engines.shape import group_shape, row_shape
-from attrpriv.engines.tables import Source, careful, open_table, quietly, shown_name
+from attrpriv.engines.tables import Source, as_number, careful, open_table, quietly, shown_name
 from attrpriv.errors import DataError
+from attrpriv.numerics.row_digest import STARTS, row_hashes
 from attrpriv.problem.row_shape import GroupShape, Pair, RowShape
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from attrpriv.engines.public_counts import GroupCounts
 
 ENGINE_FAILED = (
@@ -66,9 +63,6 @@ _MOST_CATEGORIES = 200
 _PILOT_ROWS = 1000
 _MOST_POPULATIONS = 1_000_000
 _FORMAT = "attrpriv rows 1"
-# Odd constants of splitmix64, and two arbitrary starts: one hash of 64 bits for each.
-_GAMMA, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
-_STARTS = (0x243F6A8885A308D3, 0x13198A2E03707344)
 
 
 @dataclass(frozen=True)
@@ -111,7 +105,16 @@ class PopulationRows:
 
 
 class PublicTable:
-    """Public records: a path (Parquet, CSV), a pandas, Polars or Arrow table, or an Ibis table."""
+    """Public records, for `Gaussian.fit` and the like. Never the private table.
+
+    Args:
+        data: a path (Parquet, CSV), a pandas, Polars or Arrow table, or an Ibis table.
+
+    Examples:
+        >>> import pandas as pd
+        >>> PublicTable(pd.DataFrame({"x": [1.0, 2.0, 6.0]})).moments(["x"]).rows
+        3
+    """
 
     def __init__(self, data: object) -> None:
         self._source = open_table(data)
@@ -357,24 +360,10 @@ def require_other_table(source: Source, rows: int, columns: Sequence[str], diges
 def _hashed(source: Source, names: Sequence[str]) -> tuple[int, ...]:
     """The number of rows, and for each start the sum of the hashes of all rows; 8 bytes of memory a value."""
     named = {f"c{i}": value for i, value in enumerate(_values(source, source.table, names))}
-    rows, sums = 0, [0] * len(_STARTS)
+    rows, sums = 0, [0] * len(STARTS)
     for batch in waited(source.engine, lambda: source.engine.to_pyarrow(source.table.select(**named))).to_batches():
         columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns]
         rows += batch.num_rows
-        for k, start in enumerate(_STARTS):
-            sums[k] = (sums[k] + int(_row_hashes(columns, start).sum())) % 2**64
+        for k, start in enumerate(STARTS):
+            sums[k] = (sums[k] + int(row_hashes(columns, start).sum())) % 2**64
     return rows, *sums
-
-
-def _row_hashes(columns: Sequence[NDArray[np.float64]], start: int) -> NDArray[np.uint64]:
-    """A 64-bit hash of each row: the numbers' bits, one column after the other, through splitmix64."""
-    import numpy as np
-
-    state = np.full(len(columns[0]), start, dtype=np.uint64)
-    for column in columns:
-        plain = np.where(np.isnan(column), np.nan, column + 0.0)  # one NaN, and no negative zero
-        state = (state ^ plain.view(np.uint64)) + np.uint64(_GAMMA)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(_FIRST)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(_SECOND)
-        state ^= state >> np.uint64(31)
-    return state

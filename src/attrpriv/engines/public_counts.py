@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.engines.conditions import check_condition, holds
-from attrpriv.engines.grid import as_number
 from attrpriv.engines.moments import (
     _MOST_CATEGORIES,
-    _STARTS,
     ENGINE_FAILED,
     NO_CATEGORY,
     NOT_COMPARED,
@@ -26,13 +24,13 @@ from attrpriv.engines.moments import (
     TOO_MANY,
     _check_categories,
     _listed,
-    _row_hashes,
     _run_rows,
 )
 from attrpriv.engines.progress import waited
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
-from attrpriv.engines.tables import Source, quietly, shown_name
+from attrpriv.engines.tables import Source, as_number, quietly, shown_name
 from attrpriv.errors import DataError
+from attrpriv.numerics.row_digest import FORMAT, STARTS, number_of, row_hashes
 from attrpriv.queries.conditions import columns_of, parse_condition
 
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOT_LISTED = "public: the values of {column} must be text or whole numbers, so that they can be listed. Got a {type} column."
-_FORMAT = "attrpriv rows 2"
 _MOST_VALUES = 100
 _AS_NUMBERS = ("integer", "boolean", "decimal", "float")
 
@@ -172,13 +169,13 @@ def rows_digest(source: Source, columns: Sequence[str]) -> str:
     """SHA-256 of the columns' names and of their rows as a multiset."""
     names = sorted(set(columns))
     named = {f"c{i}": _entry(source, name) for i, name in enumerate(names)}
-    rows, sums = 0, [0] * len(_STARTS)
+    rows, sums = 0, [0] * len(STARTS)
     for batch in waited(source.engine, lambda: source.engine.to_pyarrow(source.table.select(**named))).to_batches():
         numbers = [_as_numbers(column) for column in batch.columns]
         rows += batch.num_rows
-        for k, start in enumerate(_STARTS):
-            sums[k] = (sums[k] + int(_row_hashes(numbers, start).sum())) % 2**64
-    return hashlib.sha256(json.dumps([_FORMAT, names, rows, *sums]).encode()).hexdigest()
+        for k, start in enumerate(STARTS):
+            sums[k] = (sums[k] + int(row_hashes(numbers, start).sum())) % 2**64
+    return hashlib.sha256(json.dumps([FORMAT, names, rows, *sums]).encode()).hexdigest()
 
 
 def _entry(source: Source, name: str) -> Any:
@@ -195,9 +192,5 @@ def _as_numbers(column: Any) -> NDArray[np.float64]:
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)
     encoded = column.dictionary_encode()
-    known: NDArray[np.float64] = np.array([_of_text(text) for text in encoded.dictionary.to_pylist()] + [np.nan])
+    known: NDArray[np.float64] = np.array([number_of(text) for text in encoded.dictionary.to_pylist()] + [np.nan])
     return np.asarray(known[encoded.indices.fill_null(len(known) - 1).to_numpy(zero_copy_only=False)], dtype=np.float64)
-
-
-def _of_text(text: str) -> float:
-    return float(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 12)

@@ -35,8 +35,8 @@ from functools import cache, reduce
 from typing import Any, Literal
 
 from attrpriv.engines.conditions import check_condition, holds, in_type, spacing
-from attrpriv.engines.grid import Grid, adds_whole_numbers, as_number, is_missing, steps, very_float, whole_sum
-from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, quietly, shown_name
+from attrpriv.engines.grid import Grid, adds_whole_numbers, steps, very_float, whole_sum
+from attrpriv.engines.tables import NOT_NUMBERS, ColumnType, Source, as_number, is_missing, quietly, shown_name
 from attrpriv.engines.tally import (
     Tallied,
     TallyRead,
@@ -62,6 +62,9 @@ NOT_FINITE = (
 NOT_NUMERIC = "data: avg and sum need a numeric column. Got {column}, which is {type}. Choose or make a numeric one."
 UNKNOWN_COLUMN = "data: the column must be one of the table's. Got {column}. {hint}"
 
+NOT_ROUNDED = "data: {column} must be of whole numbers on this engine, which cannot round to a spacing. Cast it, or use DuckDB."
+# Types whose values may lie off a declared spacing.
+_ROUNDED = ("float", "decimal")
 # Engines whose sum of integers never wraps around: a wider result, or an error. The others get a sum of decimal(38, 0).
 _SAFE_INTEGER_SUM = frozenset({"duckdb", "postgres", "sqlite"})
 
@@ -111,6 +114,9 @@ def scan(source: Source, reads: Sequence[ColumnRead], tally: TallyRead | None = 
     """
     check_columns(source, [read.column for read in reads])
     for read in reads:
+        spaced = read.grid is not None and read.grid.spaced and source.columns[read.column] in _ROUNDED
+        if spaced and not adds_whole_numbers(source.engine):
+            raise DataError(NOT_ROUNDED.format(column=shown_name(read.column)))
         if read.where is not None:
             check_condition(source.columns, read.where)
     if tally is not None:
@@ -188,6 +194,8 @@ def _grouped(
 ) -> dict[str, Any] | None:
     """The same from groups of rows, where conditions read columns of few values; None where they do not."""
     asked = [name for read in reads if read.where is not None for name in columns_of(read.where)]
+    if tally is None and not asked:
+        return None
     keys = grouped_by(source, asked, tally, full)
     if not keys:
         return None
@@ -206,7 +214,11 @@ def _wheres(source: Source, reads: Sequence[ColumnRead]) -> list[Any]:
 
 def _grid(source: Source, read: ColumnRead) -> Grid | None:
     """The grid of a column of floats, from the bounds where there are some; None: the engine adds the values themselves."""
-    if source.columns[read.column] != "float" or not adds_whole_numbers(source.engine):
+    if read.grid is not None and read.grid.spaced:
+        return read.grid if source.columns[read.column] in _ROUNDED else None
+    if (read.clip is None and read.grid is None) or source.columns[read.column] != "float":
+        return None
+    if not adds_whole_numbers(source.engine):
         return None
     return read.grid if read.clip is None else Grid.within(*read.clip)
 
@@ -306,7 +318,8 @@ def _total(read: ColumnRead, grid: Grid | None, rows: int, found: Mapping[str, A
             return None
         kept = Fraction(found["kept"])
     if grid is not None:
-        kept = kept * Fraction(grid.step) + used * Fraction(grid.centre)
+        step = Fraction(repr(grid.step)) if grid.spaced else Fraction(grid.step)
+        kept = kept * step + used * Fraction(grid.centre)
     low, high = map(Fraction, read.clip or (0, 0))
     fill = Fraction(read.fill or 0)
     if read.clip is not None:

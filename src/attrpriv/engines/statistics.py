@@ -19,9 +19,9 @@ from types import MappingProxyType
 from typing import Any
 
 from attrpriv.engines.gram import Gram, GramRead, gram_in_steps
-from attrpriv.engines.grid import as_number, is_missing, very_float
+from attrpriv.engines.grid import very_float
 from attrpriv.engines.scan import ENGINE_FAILED, NOT_FINITE, check_columns
-from attrpriv.engines.tables import ColumnType, Source, careful, quietly, shown_name
+from attrpriv.engines.tables import ColumnType, Source, as_number, careful, is_missing, quietly, shown_name
 from attrpriv.engines.view.values import polynomial
 from attrpriv.errors import DataError
 from attrpriv.queries.intervals import TINY, fits_floats, interval

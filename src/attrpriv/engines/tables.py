@@ -23,7 +23,6 @@ from typing import Any, Literal, TypeVar
 
 from attrpriv.engines.progress import waited
 from attrpriv.errors import DataError
-from attrpriv.frozen.requirements import shown
 from attrpriv.problem.places import is_remote
 
 ColumnType = Literal["integer", "boolean", "decimal", "float", "text", "date", "other"]
@@ -170,7 +169,7 @@ def open_table(data: object) -> Source:
     if isinstance(data, str) and is_remote(data):
         return open_remote(data)
     if isinstance(data, (str, os.PathLike)):
-        return open_path(Path(data), shown(str(data), 200))
+        return open_path(Path(data), str(data))
     for base in type(data).__mro__:
         opener = _OPENERS.get((base.__module__.partition(".")[0], base.__name__))
         if opener is not None:
@@ -269,6 +268,21 @@ def _draw_no_bar(engine: Any) -> None:
 
     with contextlib.suppress(duckdb.InvalidInputException):
         engine.raw_sql("SET enable_progress_bar = false")
+
+
+def as_number(source: Source, column: str, table: Any = None) -> Any:
+    """A boolean as 0 or 1 (by way of 32 bits, because PostgreSQL knows no other), a float in 64 bits, all else as it is."""
+    value = (source.table if table is None else table)[column]
+    kind = source.columns[column]
+    return value.cast("int32").cast("int64") if kind == "boolean" else value.cast("float64") if kind == "float" else value
+
+
+def is_missing(source: Source, column: str) -> Any:
+    """Whether an entry is NULL, or NaN in a column of floats."""
+    missing = source.table[column].isnull()
+    if source.columns[column] == "float" and has_nan(source.engine):
+        missing = missing | source.table[column].cast("float64").isnan()
+    return missing
 
 
 def numbered(table: Any, name: str) -> Any:

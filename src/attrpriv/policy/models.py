@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cached_property
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, Literal, cast
@@ -26,6 +28,7 @@ from pydantic import (
     ValidationError,
     ValidationInfo,
     field_validator,
+    model_validator,
 )
 from pydantic.json_schema import JsonSchemaValue, SkipJsonSchema
 from pydantic_core import CoreSchema, InitErrorDetails
@@ -35,13 +38,13 @@ from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.policy.written import Percent, require_decided, without_percent
-from attrpriv.problem.assumption import OURS, Assumption
-from attrpriv.problem.installed import installed
+from attrpriv.problem.assumption import ONE_ROW, Assumption, shape_of
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
 from attrpriv.problem.public_groups import Categories, PublicGroups, public_groups
 from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.problem.secret import Secret
+from attrpriv.problem.shapes import STATED
 from attrpriv.queries.derived import Question, parse_questions
 from attrpriv.queries.query import Query
 
@@ -72,13 +75,19 @@ def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
     if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
-        known = ", ".join(Assumption.known())
-        raise PolicyError(
-            f"assume: kind must be one of {known}. Got {shown(member['kind'])}. Another kind needs the package that brings it."
-        )
-    if isinstance(member, Mapping):  # a network's BIF file
-        return {**member, **{key: str(folder / member[key]) for key in ("network", "file") if isinstance(member.get(key), str)}}
+        near = get_close_matches(member["kind"], Assumption.known(), n=1) if isinstance(member["kind"], str) else []
+        hint = f"Did you mean {near[0]}?" if near else "Another kind needs the package that brings it."
+        raise PolicyError(f"assume: kind must be one of {', '.join(Assumption.known())}. Got {shown(member['kind'])}. {hint}")
+    if isinstance(member, Mapping):  # a network's BIF file, public rows
+        return {**member, **{key: _beside(member[key], folder) for key in ("network", "file", "further") if key in member}}
     return member
+
+
+def _beside(value: object, folder: Path) -> object:
+    """A path, or each of a list of paths, from the policy's folder; anything else as it is."""
+    if isinstance(value, list):
+        return [_beside(one, folder) for one in value]
+    return str(folder / value) if isinstance(value, str) else value
 
 
 def read_assumption(path: Path) -> dict[str, object]:
@@ -116,7 +125,7 @@ class _Ours:
         return {"oneOf": handler(TypeAdapter(twice).core_schema)["prefixItems"][: len(classes)]}
 
 
-_IN_ORDER = ("gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network", "channel")
+_IN_ORDER = ("gaussian", "groups", "counts", "chain", "hierarchy", "parameter_network", "laws", "channel", "records")
 Assumed = Annotated[SerializeAsAny[Assumption], BeforeValidator(_of_kind), _Ours()]
 
 
@@ -150,13 +159,18 @@ class Individuals(FrozenModel):
 
 
 class Policy(FrozenModel):
-    """What must stay hidden, from whom, and at what cost."""
+    """What must stay hidden, from whom, and at what cost: a policy file's keys, as values.
+
+    Examples:
+        >>> Policy(epsilon=1.0, protect=[Secret("mean(income)", between=(20_000, 200_000))]).delta
+        0.0
+    """
 
     attrpriv: Literal[1] = Field(default=1, description="version of the policy format")
     data: str | None = Field(
         default=None, description="the table: a path relative to this file, a pattern of paths, a PostgreSQL URL or spark:name"
     )
-    rows: Annotated[int, Field(strict=True, ge=2)] | None = Field(
+    rows: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         default=None, description="number of rows, public; left out: from Parquet metadata"
     )
     epsilon: Epsilon = Field(description="how alike the answers must look: likelihood ratios up to e^epsilon")
@@ -202,6 +216,11 @@ class Policy(FrozenModel):
     missing: FrozenMap[Finite] = Field(default_factory=dict, description="public value for missing entries of a column")
     ledger: str | None = Field(default=None, description="path or PostgreSQL URL of the ledger; default: beside this file")
     release: tuple[str, ...] = Field(default=(), description="the queries to release")
+    source: FrozenMap[str] = Field(
+        default_factory=dict,
+        description="where numbers come from, by their place, such as assume.sd.income; a place above holds for all below",
+        exclude_if=lambda source: not source,
+    )
 
     _origin: Path | None = PrivateAttr(default=None)
 
@@ -211,6 +230,17 @@ class Policy(FrozenModel):
         if place is not None and is_url(place) and has_password(place):
             raise ValueError("a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
         return place
+
+    @model_validator(mode="after")
+    def _enough_rows(self) -> Policy:
+        if self.rows == 1 and not self.speaks_of_one_row:
+            raise PolicyError(f"rows: must be at least 2; {ONE_ROW}. Got 1.")
+        return self
+
+    @property
+    def speaks_of_one_row(self) -> bool:
+        """Whether a table of a single row is covered by its assumptions."""
+        return shape_of(self.assume, self.protect) == STATED
 
     @field_validator("reference")
     @classmethod
@@ -233,6 +263,14 @@ class Policy(FrozenModel):
             raise ValueError(problem)
         return release
 
+    @model_validator(mode="after")
+    def _sourced(self) -> Policy:
+        if self.source:
+            from attrpriv.policy.sources import require_sourced
+
+            require_sourced(self)
+        return self
+
     @classmethod
     def load(cls, path: str | Path, *, assume: bool = True) -> Policy:
         """Read a policy file; with `assume` false without its assumption, as before one is fitted."""
@@ -243,7 +281,8 @@ class Policy(FrozenModel):
         if "attrpriv" not in value:
             raise PolicyError("attrpriv: the format version is required in a policy file. Add `attrpriv: 1`.")
         if not assume:
-            value.pop("assume", None)
+            for key in ("assume", "source"):  # what is to be fitted has no source yet
+                value.pop(key, None)
         require_decided(value)
         if "assume" in value:
             value["assume"] = _with_files(value["assume"], place.parent)
@@ -277,7 +316,7 @@ class Policy(FrozenModel):
     def _beside(self, path: str) -> Path:
         return Path(path) if self._origin is None else self._origin.parent / path
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of everything the promise depends on."""
         return digest_of(self.stated)
@@ -285,7 +324,7 @@ class Policy(FrozenModel):
     @property
     def stated(self) -> dict[str, Any]:
         """Everything the promise depends on, as JSON: what a ledger keeps of a policy."""
-        return {key: value for key, value in self.to_json().items() if key not in ("data", "ledger", "release")}
+        return {key: value for key, value in self.to_json().items() if key not in ("data", "ledger", "release", "source")}
 
     def queries(self) -> tuple[Question, ...]:
         """What is named under `release`."""
@@ -295,7 +334,7 @@ class Policy(FrozenModel):
         """The public groups of a GROUP BY on this column, in order."""
         return public_groups(column, self.categories, self.bins, self.protect, types)
 
-    @property
+    @cached_property
     def whole_columns(self) -> tuple[str, ...]:
         """The columns about which everything is hidden."""
         return next((secret.whole_columns for secret in self.protect if secret.whole_columns), ())
@@ -355,20 +394,6 @@ class Policy(FrozenModel):
     @classmethod
     def schema_document(cls) -> dict[str, Any]:
         """The JSON Schema of a policy file, for editors."""
-        schema = cls.model_json_schema(mode="validation")
-        _add_from_outside(schema)
-        for part in schema.get("$defs", {}).values():  # a class's first paragraph; the rest is for programmers
-            part["description"] = part.get("description", "").partition("\n\n")[0]
-        return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "attrpriv policy"}
+        from attrpriv.policy.schema import document
 
-
-def _add_from_outside(schema: dict[str, Any]) -> None:
-    """Assumptions of other packages stand beside ours wherever one of these may stand."""
-    installed()
-    one, _, several = schema["properties"]["assume"]["anyOf"]
-    for kind in sorted(Assumption.kinds.keys() - OURS.keys()):
-        own = Assumption.kinds[kind].model_json_schema(mode="validation", ref_template=f"#/$defs/{kind}.{{model}}")
-        parts = {kind: own, **{f"{kind}.{name}": part for name, part in own.pop("$defs", {}).items()}}
-        schema["$defs"] |= parts
-        for place in (one["oneOf"], several["items"]["anyOf"][0]["oneOf"]):
-            place.append({"$ref": f"#/$defs/{kind}"})
+        return document(cls.model_json_schema(mode="validation"))

@@ -30,7 +30,12 @@ from attrpriv.session.request import Request
 
 @dataclass(frozen=True)
 class Bridge:
-    """How much any algorithm may spend for one row so that the secrets stay hidden at the problem's epsilon."""
+    """How much any algorithm may spend for one row so that the secrets stay hidden at the problem's epsilon: what `bridge`
+    returns.
+
+    `b` is that budget, of an algorithm that `reads` whole rows or only what it names; `curve` is the epsilon for each b, of
+    `problem`.
+    """
 
     problem: Problem
     b: float

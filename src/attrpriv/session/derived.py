@@ -10,19 +10,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from pydantic import Field
 
-from attrpriv.errors import AttrprivError, UsageError
+from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import UNKNOWN_ERROR, ExpectedError, Noise, Spread
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.best_guess import BestGuess, Weighing, weighing
-from attrpriv.methods.choice.choose import plan as plan_problem
-from attrpriv.policy import Policy
 from attrpriv.queries.derived import Derived, Question
 from attrpriv.queries.query import Query
 from attrpriv.session.release import Answer, Release, Value
@@ -217,30 +213,3 @@ def plan_of_parts(asked: Sequence[Question], plans: Sequence[Plan]) -> Plan:
 def plans_of(plan: Plan) -> tuple[Plan, ...]:
     """The plans that are carried out, in order."""
     return plan.plans if isinstance(plan, PartsPlan) else (plan,)
-
-
-# ----------------------------------------------------------------------------------------------------------------------------
-# Best guesses beside what is released: each from its own answer and what the policy already states (`choice.best_guess`).
-#
-# What must never change: only public numbers and published answers go in, and no row is read. The ledger holds no guess.
-
-
-def with_guesses(released: Release, policy: Policy, types: Mapping[str, str]) -> Release:
-    """The same release, with a guess for each answer that one is worth for and that this very policy was released under."""
-    found: dict[Query, BestGuess] = {}
-    for answer in released.answers:
-        query, value = answer.query, answer.values[0]
-        if isinstance(query, Query) and isinstance(value, Value):
-            how = _weighing(released.plan_of(query), query, policy, types)
-            found |= {} if how is None else {query: how.guess(value.value)}
-    return replace(released, guesses=found) if found else released
-
-
-def _weighing(plan: Plan, query: Query, policy: Policy, types: Mapping[str, str]) -> Weighing | None:
-    """What is released is told whatever becomes of the guess: where there is none, for any reason, there is none."""
-    if plan.policy_digest != policy.digest or plan.view is not None or query.whole_table or not policy.assume:
-        return None
-    with suppress(AttrprivError, ArithmeticError, ValueError):
-        problem = policy.problem((query,), plan.n, types)
-        return weighing(plan, plan_problem(problem, "constant"), query, problem)
-    return None

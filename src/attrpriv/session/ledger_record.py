@@ -67,6 +67,21 @@ class LedgerRecord:
         rows = [printable("  ".join(filter(None, row))) for row in self.rows()]
         return "\n".join([*rows, *self.budget, f"head digest {self.head}"])
 
+    def left(self) -> list[tuple[str, float]]:
+        """After each entry that spends or may spend: its number and time, and the share of the budget that was left."""
+        found = []
+        for place, entry in enumerate(self.entries):
+            told = budget(self.entries[: place + 1])
+            found += [] if told is None else [(f"entry {entry.number}, {entry.time}", float(told["left"]))]
+        return found
+
+    def plot(self, ax: Any = None) -> Any:
+        """The budget that was left after each entry, on these axes or new ones. Needs the extra `plots`."""
+        from attrpriv.pictures import subjects
+        from attrpriv.pictures.figures import draw
+
+        return draw(subjects.budget(self.left()), ax)
+
     @property
     def budget(self) -> tuple[str, ...]:
         """What all releases share and how much of it is left, in a line; none where there is nothing to share."""

@@ -15,7 +15,7 @@ from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError, PolicyError, QueryError
 from attrpriv.policy import Policy
 from attrpriv.problem.composition import OTHER, Composition, cell_parts
-from attrpriv.problem.shapes import POPULATION, QUILT
+from attrpriv.problem.shapes import POPULATION, QUILT, STATED
 from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Value, Written, columns_of, literal, parse_condition
 from attrpriv.queries.evaluate import Category, holds_for
 from attrpriv.queries.query import Query
@@ -114,8 +114,8 @@ def _declared(queries: Sequence[Query], policy: Policy) -> Iterator[tuple[str, s
     for query in queries:
         yield from (("query", column) for column in (columns_of(parse_condition(query.where)) if query.where else ()))
         yield from (("query", column) for column in (query.group_by,) if column is not None)
-    # A parameter of a network may be one of a column that this table does not even have.
-    apart = any(assumed.shape == QUILT for assumed in policy.assume)
+    # A parameter of a network, or of stated laws, may be one of a column that this table does not even have.
+    apart = any(assumed.shape in (QUILT, STATED) for assumed in policy.assume)
     yield from (
         ("protect", column) for secret in policy.protect if not (apart and secret.attribute) for column in secret.columns
     )

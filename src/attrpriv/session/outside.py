@@ -20,7 +20,7 @@ from attrpriv.methods.choice.outside import plan_outside
 from attrpriv.policy import Policy
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.query import Query
-from attrpriv.session.table_reads import named_types
+from attrpriv.session.record import named_types
 
 
 def outside_problem(policy: Policy, n: int, types: Mapping[str, str]) -> Problem:

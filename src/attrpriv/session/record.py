@@ -28,7 +28,7 @@ from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
-from attrpriv.session.table_reads import named_types, public_cells
+from attrpriv.session.table_reads import public_cells
 
 # Said whenever calibrated weights fail, and nothing else is: whatever more it said would tell about the table.
 FAILED = (
@@ -44,6 +44,11 @@ _ASIDE = ("types", "policy")
 # What an answer may say, and nothing else; and what it may say of each group.
 _ANSWERS = ({"query", "value", "interval"}, {"query", "groups"})
 _GROUP, _INTERVAL = {"group", "value", "interval"}, {"level", "low", "high"}
+
+
+def named_types(types: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
+    """The types of the columns that these texts name: public, and needed to plan a release again."""
+    return {name: kind for name, kind in types.items() if any(name in text for text in texts)}
 
 
 def details_of(plan: Plan, types: Mapping[str, str] | None = None, policy: Policy | None = None) -> dict[str, Any]:

@@ -6,20 +6,25 @@ What was asked is a query, or is computed from the answers to queries (`derived`
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.accounting.hash_chain import Entry
-from attrpriv.errors import UsageError
+from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.formatting import answer as shown_answer
 from attrpriv.formatting import number, printable, some
 from attrpriv.methods.base.accuracy import Ends, Reach
 from attrpriv.methods.base.parts import Values
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.choice.best_guess import BestGuess
+from attrpriv.methods.choice.best_guess import BestGuess, Weighing, weighing
+from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.table import methods
 from attrpriv.notebook.frames import FrameKind, release_frame
+from attrpriv.policy import Policy
+from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.shapes import QUILT, TALLIED
 from attrpriv.queries.derived import Derived, Question, parts_of
 from attrpriv.queries.query import Query
 
@@ -77,7 +82,23 @@ class Answer:
 
 @dataclass(frozen=True)
 class Release:
-    """What `Session.release` returns."""
+    """What `Session.release` returns: answers that may be published, and where they are recorded.
+
+    `value` is the answer of one query, `values` of several; `interval(0.95)` says how far off it may be; `to_frame()` is a
+    table of all. `answers` has them with their queries, `plan` what they were drawn by, `entry` the ledger's entry
+    (`earlier`, `numbers` and `recorded_head` are of answers that were recorded before), `guesses` what together with the
+    assumption is a better guess.
+
+    Examples:
+        >>> import attrpriv as ap, pandas as pd, tempfile
+        >>> table = pd.DataFrame({"stay": [3, 9, 2, 8] * 50, "smoker": ["no", "yes"] * 100})
+        >>> policy = ap.Policy(epsilon=1.0, protect=[ap.Secret("share(smoker = 'yes')", between=(0.4, 0.6))])
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     with ap.Session(table, policy, ledger=f"{place}/stays.ledger") as session:
+        ...         release = session.release("avg(stay)")
+        >>> release.plan.mechanism, release.entry.number
+        ('subsample', 2)
+    """
 
     plan: Plan
     answers: tuple[Answer, ...]
@@ -100,7 +121,7 @@ class Release:
     @property
     def queries(self) -> tuple[Query, ...]:
         """What was released for it: the queries that were asked, and those that others are computed from."""
-        return parts_of(answer.query for answer in self.answers)
+        return parts_of([answer.query for answer in self.answers])
 
     def plan_of(self, query: Query) -> Plan:
         """The plan that an answer was released by: what was answered earlier keeps its own."""
@@ -260,3 +281,40 @@ def drawn_answers(plan: Plan, values: Values) -> tuple[Answer, ...]:
         named = zip(plan.group_names(query), told, strict=True)
         answers.append(Answer(query, tuple(Value(value, plan.spread_of(query, name), name) for name, value in named)))
     return tuple(answers)
+
+
+# ----------------------------------------------------------------------------------------------------------------------------
+# Best guesses beside what is released: each from its own answer and what the policy already states (`choice.best_guess`).
+#
+# What must never change: only public numbers and published answers go in, and no row is read. The ledger holds no guess.
+
+
+def with_guesses(released: Release, policy: Policy, types: Mapping[str, str]) -> Release:
+    """The same release, with a guess for each answer that one is worth for and that this very policy was released under."""
+    found: dict[Query, BestGuess] = {}
+    for answer in released.answers:
+        query, value = answer.query, answer.values[0]
+        if isinstance(query, Query) and isinstance(value, Value):
+            how = _weighing(released.plan_of(query), query, policy, types)
+            found |= {} if how is None else {query: how.guess(value.value)}
+    return replace(released, guesses=found) if found else released
+
+
+def _weighing(plan: Plan, query: Query, policy: Policy, types: Mapping[str, str]) -> Weighing | None:
+    """What is released is told whatever becomes of the guess: where there is none, for any reason, there is none."""
+    if plan.policy_digest != policy.digest or plan.view is not None or query.whole_table or not policy.assume:
+        return None
+    with suppress(AttrprivError, ArithmeticError, ValueError):
+        if not _may_be_expected(policy.assume, query, plan.n):
+            return None
+        problem = policy.problem((query,), plan.n, types)
+        return weighing(plan, plan_problem(problem, "constant"), query, problem)
+    return None
+
+
+def _may_be_expected(assume: Sequence[Assumption], query: Query, n: int) -> bool:
+    """Whether the assumption may have an answer of its own: of an average, every law must state the mean."""
+    if query.key is None or any(member.shape in (QUILT, *TALLIED) for member in assume):
+        return True
+    laws = [law for member in assume for law in member.expected_rows((query.key,), n)]
+    return bool(laws) and all(query.key in law for law in laws)

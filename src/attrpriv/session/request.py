@@ -89,7 +89,9 @@ class Request:
             if not rows > 0:
                 raise RefusedError("individuals: nothing is left of the epsilon for single persons.")
         earlier = None if self.known.certificate is None else self.known.certificate.evidence
-        return problem.model_copy(update={"spend": spend, "earlier": earlier, "individuals": rows})
+        changes = {"spend": spend, "earlier": earlier, "individuals": rows}
+        changed = any(getattr(problem, name) != value for name, value in changes.items())
+        return problem.model_copy(update=changes) if changed else problem
 
     def note(self, plan: Plan | None, policy: Policy, spend: float | None = None) -> str | None:
         """What the ledger means for this call, in a line; None where there is nothing to say."""

@@ -15,7 +15,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.hash_chain import Entry, Kind
@@ -32,11 +31,11 @@ from attrpriv.policy import Policy
 from attrpriv.problem.places import file_state
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
-from attrpriv.session.derived import with_computed, with_guesses
+from attrpriv.session.derived import with_computed
 from attrpriv.session.ledger_record import LedgerRecord
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
-from attrpriv.session.release import Answer, Release, drawn_answers
+from attrpriv.session.release import Answer, Release, drawn_answers, with_guesses
 from attrpriv.session.request import Request, require_answered
 from attrpriv.session.split import Planner, Queries, Ranked, Steps, choose_split, read_questions
 from attrpriv.session.table_reads import (
@@ -63,7 +62,18 @@ _OVERTAKEN = "{}: others release so often that no plan lasts until it is recorde
 
 @in_turns
 class Session:
-    """`with Session("students.parquet", policy, ledger="students.ledger") as session: ...`"""
+    """A table with its policy and its ledger: plan, release, view.
+
+    `data` is a path (Parquet, CSV), a pandas, Polars, Arrow or Ibis table, by default the policy's; `policy` a `Policy` or its
+    file; `ledger` where releases are recorded, by default the policy's, else beside the table; `clock` tells an entry's time.
+    `queries` are SQL or `Query`, one or several, by default the policy's `release`. `mechanism` is "auto" or a name, `by` what
+    auto compares ("rmse", "mean_absolute", "alpha95"), `error` what to reach at the least epsilon, `spend` a share of what is
+    left. With `force` a file is overwritten, with `low_memory` less memory is used. `b`, `what` and `reads` are another
+    library's: its epsilon for one row, its name, the column or event that it reads; `head` is a digest that a release printed.
+
+    >>> Session("x.parquet", Policy(epsilon=1.0, protect=[{"secret": "mean(income)", "within": 9.0}])).policy.epsilon
+    1.0
+    """
 
     def __init__(
         self,
@@ -88,7 +98,7 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -97,7 +107,7 @@ class Session:
 
     def problem(self, queries: Queries | None = None, spend: float | None = None) -> Problem:
         """The problem to be solved, from public facts only: what is new, on top of what the ledger holds."""
-        return self._problem(self._look(parts_of(read_questions(queries, self.policy))), spend, must_say=False)
+        return self._problem(self._look(parts_of(read_questions(queries, self.policy.queries()))), spend, must_say=False)
 
     def rank(
         self,
@@ -108,10 +118,7 @@ class Session:
         error: float | None = None,
         spend: float | None = None,
     ) -> Ranking:
-        """Every mechanism side by side, by expected error; with `error`, at the least epsilon that reaches it. Reads no row.
-
-        Of parts that are released one after the other, the first; `ranked` has all.
-        """
+        """Every mechanism side by side, by expected error. Reads no row. Of several steps the first; `ranked` has all."""
         return self.ranked(queries, by, mechanism=mechanism, error=error, spend=spend).rankings[0]
 
     def ranked(
@@ -136,10 +143,7 @@ class Session:
         error: float | None = None,
         spend: float | None = None,
     ) -> Plan:
-        """How these queries would be answered; with `error`, at the least epsilon that reaches it. Reads no row.
-
-        On top of what the ledger holds, with `spend`, a share of what is left; by default fair to what the policy lists.
-        """
+        """How these queries would be answered, on top of what the ledger holds. Reads no row."""
         planner = Planner(mechanism, by, error, self._beside())
         return self._steps(queries, spend, planner).plan(planner)
 
@@ -157,7 +161,7 @@ class Session:
         A query that was answered before gets its recorded answer, at no cost, whatever mechanism, error or share is named now.
         """
         self._require_same_process()
-        self._require_ledger()
+        self._belongs.ledger()
         planner = Planner(mechanism, by, error, self._beside())
         steps = self._steps(queries, spend, planner, release=True)
         planner = planner.for_parts(steps.questions)
@@ -165,7 +169,9 @@ class Session:
             self._released(problem.queries, planner, problem.spend)
         last = spend if len(steps.problems) < 2 else steps.problems[-1].spend
         released = self._released(parts_of(steps.questions), planner, last)
-        return with_guesses(with_computed(released, steps.questions), self.policy, self._public_facts()[1])
+        if tuple(answer.query for answer in released.answers) != steps.questions:
+            released = with_computed(released, steps.questions)
+        return with_guesses(released, self.policy, self._public_facts()[1])
 
     def _steps(self, queries: Queries | None, spend: float | None, planner: Planner, *, release: bool = False) -> Steps:
         """How it is released. Nothing is planned here unless there is a choice."""
@@ -175,11 +181,12 @@ class Session:
                 return self._fitting(asked, spend, planner.mechanism)
             return self._problem(asked, spend, must_say=False), asked.fitting(planner.mechanism)
 
-        return choose_split(read_questions(queries, self.policy), self.policy.sizes, self._look, pose, planner, release=release)
+        asked = read_questions(queries, self.policy.queries())
+        return choose_split(asked, self.policy.sizes, self._look, pose, planner, release=release)
 
     def _released(self, queries: tuple[Query, ...], planner: Planner, spend: float | None) -> Release:
         """One release, planned again where another process was faster."""
-        ledger = self._require_ledger()
+        ledger = self._belongs.ledger()
         overtaken: str | None = ""  # no head
         for _ in range(_TRIES):
             asked = self._look(queries)
@@ -214,25 +221,20 @@ class Session:
         {"train": 0.8, "test": 0.2}, disjoint parts of it: a table each by name, or the files `rows.train.parquet` and so on.
         """
         from attrpriv.engines.view.draw import columns_left
-        from attrpriv.engines.view.file import check_out, limit_memory
         from attrpriv.session.view_persons import planned_parts
-        from attrpriv.session.view_rows import ViewRows, files_of
+        from attrpriv.session.view_rows import write_rows
 
         self._require_same_process()
         plan = self.view_plan()
         parts = planned_parts(plan, split)
-        ledger = self._require_ledger()
+        ledger = self._belongs.ledger()
         columns_left(self._open(), self.policy.row_id, self.policy.left_out)
         require_other_reference(self.policy, self._open)
         if out is None:
             return self._rows_of(plan, ledger).table(parts)
-        for file in files_of(Path(out), parts):
-            check_out(file, self._data, force=force)
-        source = opened_table(self._data)  # an engine for this file alone: what it spills goes when it does
-        limit_memory(source, low_memory=low_memory)
-        rows = ViewRows.recorded_or_drawn(plan, self.policy, source, ledger, self._time, self._belongs.named())
-        rows.write(Path(out), parts, low_memory=low_memory)
-        return plan
+        place, named = Path(out), self._belongs.named()
+        write_rows(plan, self.policy, self._data, ledger, self._time, named, place, parts, force=force, low_memory=low_memory)
+        return plan.written_to(place.name)
 
     def view_plan(self) -> ViewPlan:
         """How many rows of each cell the view keeps. Reads no row."""
@@ -264,7 +266,7 @@ class Session:
 
     def _look(self, queries: tuple[Query, ...]) -> Request:
         """What is asked, against what the ledger holds now."""
-        asked = Request.of(None if self._belongs.place is None else self._require_ledger(), self.policy, queries)
+        asked = Request.of(None if self._belongs.place is None else self._belongs.ledger(), self.policy, queries)
         require_answered(asked.told)
         if self._belongs.place is not None:
             named = self._belongs.named(asked.known.standing.table)
@@ -294,7 +296,7 @@ class Session:
 
     def ledger_note(self, queries: Queries | None = None, plan: Plan | None = None, spend: float | None = None) -> str | None:
         """What the ledger means for these queries, answered by this plan, in a line; None where there is nothing to say."""
-        return self._look(parts_of(read_questions(queries, self.policy))).note(plan, self.policy, spend)
+        return self._look(parts_of(read_questions(queries, self.policy.queries()))).note(plan, self.policy, spend)
 
     def bridge(self, *, reads: str | None = None) -> Bridge:
         """The b that other libraries may still spend for one row, on top of all that the ledger holds. Reads no row."""
@@ -312,7 +314,7 @@ class Session:
         from attrpriv.session.outside import record
 
         self._require_same_process()
-        ledger, facts = self._require_ledger(), self._public_facts()
+        ledger, facts = self._belongs.ledger(), self._public_facts()
         require_other_records(self.policy, self._open)
         for _ in range(_TRIES):
             asked = self._look(())
@@ -325,11 +327,11 @@ class Session:
     @property
     def left(self) -> float:
         """The share of the table's budget that is left."""
-        return self._require_ledger().look(LedgerState.of).left(self.policy.epsilon, self.policy.delta)
+        return self._belongs.ledger().look(LedgerState.of).left(self.policy.epsilon, self.policy.delta)
 
     def recorded(self) -> tuple[Entry, ...]:
         """Everything the ledger holds, checked."""
-        return self._require_ledger().entries()
+        return self._belongs.ledger().entries()
 
     @property
     def ledger(self) -> LedgerRecord:
@@ -339,11 +341,11 @@ class Session:
     @property
     def ledger_name(self) -> str:
         """The ledger in words, without any password."""
-        return self._require_ledger().name
+        return self._belongs.ledger().name
 
     def verify(self, head: str | None = None) -> Verified:
         """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
-        return self._require_ledger().verify(head)
+        return self._belongs.ledger().verify(head)
 
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")
@@ -355,7 +357,7 @@ class Session:
             if plan.view is not None:
                 answers = self._from_view(plan, plan.view, ledger)
             else:
-                values = plan.answered(read(self._open, plan, self.policy))
+                values = plan.answered(read(self._open(), plan, self.policy))
                 if values is None:  # that is what this call tells, so it is recorded before it is told
                     self._commit(ledger, "failure", plan, asked, ())
                     return RefusedError(FAILED)
@@ -390,10 +392,8 @@ class Session:
         return self._source
 
     def _public_facts(self) -> tuple[int, Mapping[str, str]]:
-        return public_facts(self.policy, self._open, gone=isinstance(self._data, str | Path) and not Path(self._data).exists())
-
-    def _require_ledger(self) -> Ledger:
-        return self._belongs.ledger()
+        gone = isinstance(self._data, str | Path) and not Path(self._data).exists()
+        return public_facts(self.policy, None if gone and self.policy.rows is not None else self._open())
 
     def _require_same_process(self) -> None:
         if os.getpid() != self._process:

@@ -22,10 +22,9 @@ from attrpriv.errors import AttrprivError, QueryError, RefusedError, UsageError,
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.accuracy_first import plan_for_error
-from attrpriv.methods.choice.choose import known_mechanism, one_at_a_time, rank
+from attrpriv.methods.choice.choose import known_mechanism, measure, one_at_a_time, rank
 from attrpriv.methods.choice.choose import plan as plan_problem
 from attrpriv.methods.choice.ranking import Ranking
-from attrpriv.policy import Policy
 from attrpriv.problem.problem import Problem
 from attrpriv.queries.derived import Derived, Question, as_ratio, computed, parse_questions, parts_of
 from attrpriv.queries.query import Query
@@ -46,6 +45,7 @@ class Planner:
     """What every plan is to say beside its own."""
 
     def __post_init__(self) -> None:
+        measure(self.by)
         if self.mechanism != "auto":
             known_mechanism(self.mechanism)
 
@@ -169,16 +169,16 @@ def choose_split(
     raise failure or UsageError("query: there must be one. Got none.")
 
 
-def read_questions(queries: Queries | None, policy: Policy) -> tuple[Question, ...]:
-    """What a call asks for, each once; by default what the policy lists."""
+def read_questions(queries: Queries | None, listed: Sequence[Question]) -> tuple[Question, ...]:
+    """What a call asks for, each once; by default what the policy has `listed`."""
     found: list[Question] = []
     if queries is None:
-        found += policy.queries()
+        found += listed
     else:
-        listed = [queries] if isinstance(queries, str | Query | Derived) else queries
-        if not isinstance(listed, Sequence):
+        given = [queries] if isinstance(queries, str | Query | Derived) else queries
+        if not isinstance(given, Sequence):
             raise QueryError(f"query: must be text, a Query, or a list of these. Got a {type(queries).__name__}.")
-        for item in listed:
+        for item in given:
             if isinstance(item, Query | Derived):
                 found.append(computed(item) if isinstance(item, Query) else item)
             else:

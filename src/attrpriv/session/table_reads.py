@@ -5,7 +5,7 @@ What must never change: a release reads the table once, and a public answer not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +23,7 @@ from attrpriv.methods.base.parts import StatisticPart, TallyPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.policy import Policy
+from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.reference import PublicCells, Reference
 from attrpriv.queries.arithmetic import LinearForm
 from attrpriv.queries.conditions import Condition, joined, parse_condition
@@ -47,32 +48,25 @@ def opened_table(data: object) -> Source:
     raise failure
 
 
-def public_facts(policy: Policy, opened: Opened, *, gone: bool) -> tuple[int, Mapping[str, str]]:
-    """n and the column types: from the table's metadata, or from the policy where the table is not there yet.
-
-    It is not given the table itself: a frame that holds it shows rows where opening fails.
-    """
-    if gone and policy.rows is not None:
-        return policy.rows, {}
-    source = opened()
+def public_facts(policy: Policy, source: Source | None) -> tuple[int, Mapping[str, str]]:
+    """n and the column types: from the table's metadata, or from the policy where the table is not there yet."""
+    if source is None:
+        return policy.rows or 0, {}
     if source.rows is None and policy.rows is None:
         raise PolicyError(f"rows: must be declared, because {source.name} does not say how many rows it has. Add rows.")
     if None not in (source.rows, policy.rows) and source.rows != policy.rows:
         raise DataError(f"rows: must be the number of rows of the table, {source.rows}. Got {policy.rows}.")
     n = policy.rows if source.rows is None else source.rows
-    if n is None or n < 2:
-        raise DataError(f"data: the table must have at least 2 rows. Got {n}.")
+    least = 1 if policy.speaks_of_one_row else 2
+    if n is None or n < least:
+        raise DataError(f"data: the table must have at least {least} row{'s' * (least > 1)}. Got {n}.")
     return n, source.columns
-
-
-def named_types(types: Mapping[str, str], texts: Sequence[str]) -> dict[str, str]:
-    """The types of the columns that these texts name: public, and needed to plan a release again."""
-    return {name: kind for name, kind in types.items() if any(name in text for text in texts)}
 
 
 def require_other_records(policy: Policy, opened: Opened) -> None:
     """An assumption must not have been fitted on this very table, nor a reference be its rows."""
-    for fit in filter(None, (assumed.public_records() for assumed in policy.assume)):
+    tables = [one.public_tables() if one.lists_tables else (one.public_records(),) for one in policy.assume]
+    for fit in (found for listed in tables for found in listed if found is not None):
         from attrpriv.engines.moments import require_other_table
         from attrpriv.engines.public_counts import require_other_rows
 
@@ -83,8 +77,8 @@ def require_other_records(policy: Policy, opened: Opened) -> None:
 
 def require_other_reference(policy: Policy, opened: Opened) -> None:
     """The public records must not be this very table's rows."""
-    path = policy.reference_path()
-    if path is None or not policy.whole_columns:
+    path = policy.reference_path() if policy.whole_columns else None
+    if path is None:
         return
     from attrpriv.engines.public_cells import require_other_records
 
@@ -146,20 +140,20 @@ def identifier_lines(policy: Policy, types: Mapping[str, str]) -> tuple[str, ...
     )
 
 
-def read(opened: Opened, plan: Plan, policy: Policy) -> Any:
+def read(source: Source, plan: Plan, policy: Policy) -> Any:
     """What the plan's part reads, from one pass."""
     match plan.part:
         case TallyPart(tally=tally):
-            return tallied(opened, plan, tally)
+            return tallied(source, plan, tally)
         case StatisticPart(statistic=how):
-            return statistics(opened, plan, how)
+            return statistics(source, plan, how)
         case WeightsPart():
-            return weighted(opened, plan)
+            return weighted(source, plan)
         case _:
-            return averages(opened, plan, public_grids(policy))
+            return averages(source, plan, policy.assume)
 
 
-def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None) -> tuple[list[Fraction], tuple[int, ...]]:
+def averages(source: Source, plan: Plan, assume: Sequence[Assumption] = ()) -> tuple[list[Fraction], tuple[int, ...]]:
     """The exact averages and counts of categories that the plan needs, from one pass; from none where nothing is asked."""
     counted = any(query.kind == "count" for query in plan.queries)
     if not counted and all(part.centre is not None for part in plan.columns):
@@ -171,7 +165,8 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     unions = tuple(joined("or", *map(parse_condition, union.wheres)) for union in plan.unions)
     tally = TallyRead(unions, False, category_conditions(plan.categories)) if unions or plan.categories else None
     full = [condition for condition, union in zip(unions, plan.unions, strict=True) if union.rows == plan.n]
-    found = scan(opened(), [replace(read, grid=(grids or {}).get(read.column)) for read in reads], tally, full)
+    grids = public_grids(assume, {read.column for read in reads})
+    found = scan(source, [replace(read, grid=_grid(plan, read.column, grids)) for read in reads], tally, full)
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
     counted_unions = () if found.tally is None else found.tally.cells
@@ -184,23 +179,31 @@ def averages(opened: Opened, plan: Plan, grids: Mapping[str, Grid] | None = None
     return [*averaged, *means], () if found.tally is None else found.tally.categories
 
 
-def statistics(opened: Opened, plan: Plan, how: StatisticPlan) -> tuple[list[Fraction], tuple[int, ...]]:
+def _grid(plan: Plan, column: str, grids: Mapping[str, Grid]) -> Grid | None:
+    """The spacing that the plan's proof counted on, else the public grid of the column."""
+    evidence = plan.certificate.evidence
+    spacing = evidence.spacing_of(column) if evidence.rounds_rows else None
+    return grids.get(column) if spacing is None else Grid(spacing, spaced=True)
+
+
+def statistics(source: Source, plan: Plan, how: StatisticPlan) -> tuple[list[Fraction], tuple[int, ...]]:
     """The exact value of the plan's statistic, kept in its range, from one pass."""
     from attrpriv.engines.statistics import StatisticRead, statistic
 
     (query,) = [query for query in plan.queries if not query.whole_table]
-    rows, value = statistic(opened(), StatisticRead(query, plan.n, how.fills, how.clips))
+    rows, value = statistic(source, StatisticRead(query, plan.n, how.fills, how.clips))
     if rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {rows}. Got {plan.n}.")
     return [how.kept(value)], ()
 
 
-def public_grids(policy: Policy) -> dict[str, Grid]:
-    """Of each column whose mean and standard deviation an assumption states, the grid on which floats are added."""
+def public_grids(assume: Sequence[Assumption], columns: Collection[str]) -> dict[str, Grid]:
+    """Of each of these columns whose mean and standard deviation an assumption states, the grid on which floats are added."""
     found: dict[str, Grid] = {}
-    for assumed in policy.assume:
-        for column, (centre, spread) in assumed.public_centres().items():
-            grid = Grid.around(centre, spread)
+    for assumed in assume:
+        centres = assumed.public_centres()
+        for column in (one for one in columns if one in centres):
+            grid = Grid.around(*centres[column])
             if grid is not None:
                 found.setdefault(column, grid)
     return found
@@ -221,20 +224,20 @@ def _combined(part: ColumnPlan, form: LinearForm | None, means: Iterator[Fractio
     return form.of({column: next(means) for column in part.terms})
 
 
-def tallied(opened: Opened, plan: Plan, tally: Tally) -> tuple[Sequence[int], Sequence[int]]:
+def tallied(source: Source, plan: Plan, tally: Tally) -> tuple[Sequence[int], Sequence[int]]:
     """The counts of the tally's cells and of the sensitive column's categories, from one pass; a public answer reads no row."""
     if tally.centre is not None:
         return [0] * len(tally.cells), [0] * len(tally.categories)
-    found = scan(opened(), (), tally_read(tally))
+    found = scan(source, (), tally_read(tally))
     if found.rows != plan.n or found.tally is None:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
     return found.tally.cells, found.tally.categories
 
 
-def weighted(opened: Opened, plan: Plan) -> tuple[int, Sequence[int], Sequence[Sequence[int]]]:
+def weighted(source: Source, plan: Plan) -> tuple[int, Sequence[int], Sequence[Sequence[int]]]:
     """The number of rows, and the sums and products of the columns that are weighted, from one pass."""
 
-    found = gram(opened(), [GramRead(*one) for one in plan.certificate.evidence.gram_columns()])
+    found = gram(source, [GramRead(*one) for one in plan.certificate.evidence.gram_columns()])
     if found.rows != plan.n:
         raise DataError(f"rows: must be the number of rows of the table, {found.rows}. Got {plan.n}.")
     return found.rows, found.sums, found.products

@@ -20,7 +20,7 @@ from attrpriv.engines.tables import Source
 from attrpriv.engines.view.answers import Viewed, check_queries
 from attrpriv.engines.view.draw import Cells, Drawn, TooFewRowsError, view_table
 from attrpriv.engines.view.fetched import drawn_rows, same_rows
-from attrpriv.engines.view.file import ViewFile, limit_memory, part_files, write_views
+from attrpriv.engines.view.file import ViewFile, check_out, limit_memory, part_files, write_views
 from attrpriv.engines.view.parts import part_tables
 from attrpriv.engines.view.values import Group
 from attrpriv.errors import CertificateError, RefusedError
@@ -32,6 +32,7 @@ from attrpriv.policy.models import digest_of
 from attrpriv.queries.query import Query
 from attrpriv.session.release import Answer
 from attrpriv.session.stand_ins import sorted_column, stand_ins
+from attrpriv.session.table_reads import opened_table
 from attrpriv.session.view_estimates import estimates
 from attrpriv.session.view_persons import recorded_test, tested
 
@@ -223,3 +224,25 @@ def _public(plan: ViewPlan, policy: Policy, cells: Cells) -> dict[str, Any]:
     in_order = {} if moved is None else {"sorted": moved.to_json()}
     told = {"conditions": conditions, "row_id": policy.row_id, "identifiers": left_out}
     return {**kept, **in_order, **told, **recorded_test(plan)}
+
+
+def write_rows(
+    plan: ViewPlan,
+    policy: Policy,
+    data: object,
+    ledger: Ledger,
+    time: Callable[[], str],
+    named: str | None,
+    out: Path,
+    parts: ViewSplit | None,
+    *,
+    force: bool,
+    low_memory: bool,
+) -> None:
+    """A new Parquet file of the view, or one for each part of it."""
+    for file in files_of(out, parts):
+        check_out(file, data, force=force)
+    source = opened_table(data)  # an engine for this file alone: what it spills goes when it does
+    limit_memory(source, low_memory=low_memory)
+    rows = ViewRows.recorded_or_drawn(plan, policy, source, ledger, time, named)
+    rows.write(out, parts, low_memory=low_memory)

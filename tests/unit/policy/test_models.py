@@ -382,7 +382,12 @@ CHANGED: dict[str, Any] = {
     "known_rows": 0.1,
     "missing": {"weight": 150},
 }
-PLACES: dict[str, Any] = {"data": "other.csv", "ledger": "other.ledger", "release": ["sum(income)"]}
+PLACES: dict[str, Any] = {
+    "data": "other.csv",
+    "ledger": "other.ledger",
+    "release": ["sum(income)"],
+    "source": {"assume": "a survey"},
+}
 
 
 @pytest.mark.parametrize("key", CHANGED)

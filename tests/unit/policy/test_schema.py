@@ -125,7 +125,7 @@ BAD: dict[str, Any] = {
     "epsilon 0": policy(epsilon=0),
     "epsilon as text": policy(epsilon="1"),
     "delta 1": policy(delta=1),
-    "one row": policy(rows=1),
+    "no row": policy(rows=0),
     "bare tolerance": policy(assume=assume(tolerance=0.05)),
     "no tolerance": policy(assume=assume("tolerance")),
     "three ends": policy(bounds={"weight": [1, 2, 3]}),

@@ -12,8 +12,7 @@ import pytest
 import attrpriv as ap
 from attrpriv.cli import render
 from attrpriv.methods.choice.best_guess import BestGuess
-from attrpriv.session.derived import with_guesses
-from attrpriv.session.release import Release
+from attrpriv.session.release import Release, with_guesses
 
 QUERY = "count(*) filter (where stay > 7)"
 TABLE = pa.table({"smoker": ["yes"] * 350 + ["no"] * 650, "stay": [8] * 270 + [1] * 730})
@@ -97,7 +96,7 @@ def test_a_guess_that_fails_never_takes_the_answer_along(tmp_path: Path, monkeyp
     def broken(*_: Any) -> None:
         raise ValueError("planted")
 
-    monkeypatch.setattr("attrpriv.session.derived.weighing", broken)
+    monkeypatch.setattr("attrpriv.session.release.weighing", broken)
     assert released(tmp_path).guesses == {}
 
 

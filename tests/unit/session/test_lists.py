@@ -139,7 +139,7 @@ def test_counts_of_a_chain(tmp_path: Path) -> None:
     path = diary(tmp_path, release=["count(*) filter (where state = 1)", "SELECT state, count(*) FROM data GROUP BY state"])
     with Session(policy=path) as asking:
         released = asking.release()
-        assert [(plan.mechanism, plan.spend) for plan in released.plans] == [("chain_quilt", 0.5), ("chain_quilt", 1.0)]
+        assert [(plan.mechanism, plan.spend) for plan in released.plans] == [("laplace", 0.5), ("laplace", 1.0)]
         assert 0 <= asking.left < 1e-6
     found = CliRunner().invoke(app, ["ledger", str(path), "--recheck"])
     assert found.exit_code == 0, found.output

@@ -100,7 +100,7 @@ def _write(source: Source, files: Sequence[ViewFile], low_memory: bool) -> bool:
         if [_written_rows(half) for half in halves] != [file.rows for file in files]:
             return False
         for half in halves:
-            with half.open("rb") as written:
+            with half.open("rb+") as written:  # Windows syncs only what may be written
                 os.fsync(written.fileno())
         for half, file in zip(halves, files, strict=True):
             half.replace(file.out)

@@ -1,0 +1,97 @@
+"""A text file as a table that a policy can name: column names, cells without spaces around them, types, missing values.
+
+Files from statistical offices often have no line of names, a space after each comma, and a mark for what is missing. What must
+never change: every row is kept, in its order; a column is a number only where every cell is one; no error quotes a cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from attrpriv.engines.tables import check_names, new_duckdb, quietly
+from attrpriv.errors import DataError, UsageError
+
+UNREADABLE = (
+    "data: must be a text file whose rows have as many cells as the first one has. "
+    "Got {shown}, which has not, or which cannot be read."
+)
+# What may stand between cells; a file of one column that has such a mark was not cut by it, because its rows differ.
+_MARKS = frozenset(",;|\t")
+# The first type as which every cell of a column is written; 007 is a word.
+_TYPES = {
+    "BIGINT": r"[-+]?(0|[1-9][0-9]{0,17})",
+    "DOUBLE": r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,2})?",
+}
+
+
+def tidy(data: Path, out: Path, names: Sequence[str] | None = None, missing: Sequence[str] = ()) -> dict[str, str]:
+    """Write the file as Parquet, and return the names and types of its columns.
+
+    With `names` the first line is a row like all others; without, it has the names. A cell that is empty or one of
+    `missing` is a missing value.
+    """
+    if out.suffix.lower() != ".parquet":
+        raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
+    if not data.is_file():
+        raise DataError(f"data: must be a text file that is there. Got {data.name!r}.")
+    engine = new_duckdb()
+    lines = quietly(lambda: _lines(engine, data, header=names is None))
+    if lines is None or _uncut(lines):
+        raise DataError(UNREADABLE.format(shown=data.name))
+    found = [str(column).strip() for column in lines.columns]
+    called = found if names is None else [name.strip() for name in names]
+    if len(called) != len(found):
+        raise UsageError(f"names: must be as many as the columns of the file, {len(found)}. Got {len(called)}.")
+    check_names(called)
+    types = quietly(lambda: _write(engine, lines, called, missing, out))
+    if types is None:
+        out.unlink(missing_ok=True)
+        raise DataError(UNREADABLE.format(shown=data.name))
+    return types
+
+
+def _lines(engine: Any, data: Path, *, header: bool) -> Any:
+    """All cells as text. DuckDB may guess the delimiter and nothing else."""
+    read = engine.con.read_csv(
+        str(data.resolve()), header=header, all_varchar=True, ignore_errors=False, null_padding=False, quotechar='"'
+    )
+    read.limit(1).fetchall()
+    return read
+
+
+def _uncut(lines: Any) -> bool:
+    """Whether no mark cuts every row into as many cells, though there is one."""
+    first = lines.limit(1).fetchall()
+    return len(lines.columns) == 1 and bool(_MARKS & {*lines.columns[0], *(str(first[0][0]) if first else "")})
+
+
+def _write(engine: Any, lines: Any, names: Sequence[str], missing: Sequence[str], out: Path) -> dict[str, str]:
+    marks = ", ".join(_text(mark) for mark in ("", *missing))
+    cells = [f"CASE WHEN trim({_name(old)}) NOT IN ({marks}) THEN trim({_name(old)}) END" for old in lines.columns]
+    trimmed = lines.project(", ".join(f"{cell} AS {_name(new)}" for cell, new in zip(cells, names, strict=True)))
+    tests = [
+        f"bool_and({_name(name)} IS NULL OR regexp_full_match({_name(name)}, {_text(form)})) AND count({_name(name)}) > 0"
+        for name in names
+        for form in _TYPES.values()
+    ]
+    (fits,) = trimmed.aggregate(", ".join(tests)).fetchall()
+    kinds = {name: _kind(fits[len(_TYPES) * k : len(_TYPES) * (k + 1)]) for k, name in enumerate(names)}
+    typed = trimmed.project(", ".join(f"CAST({_name(name)} AS {kind}) AS {_name(name)}" for name, kind in kinds.items()))
+    typed.write_parquet(str(out))
+    words = {"BIGINT": "integer", "DOUBLE": "float", "VARCHAR": "text"}
+    return {name: words[kind] for name, kind in kinds.items()}
+
+
+def _kind(fits: Sequence[bool | None]) -> str:
+    """An empty column is text: nothing says what it is."""
+    return next((kind for kind, fit in zip(_TYPES, fits, strict=True) if fit), "VARCHAR")
+
+
+def _name(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,36 @@
+"""What `attrpriv fit` tries by itself: the plans for what the policy lists, under the assumption that was just fitted.
+
+What must never change: of the private table only the number of rows and the types of columns are used, both public.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrpriv.assumptions.shape import Tried
+from attrpriv.errors import AttrprivError
+from attrpriv.methods.choice.choose import rank
+from attrpriv.policy import Policy
+from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.places import is_remote
+from attrpriv.queries.derived import parts_of
+from attrpriv.session.against import PublicRows, try_ranking
+from attrpriv.session.table_reads import opened_table, public_facts
+
+
+def try_fitted(policy: Policy, assumption: Assumption, public: Path) -> tuple[tuple[Tried, ...], str | None]:
+    """What became of every plan on the public rows; and why there is none, where nothing could be planned."""
+    stated = policy.model_copy(update={"assume": (assumption,)})
+    place = policy.data_path()
+    gone = place is None or not (is_remote(place) or Path(place).exists())
+    try:
+        n, types = public_facts(stated, None if gone and stated.rows is not None else opened_table(place))
+        ranking = rank(stated.problem(parts_of(stated.queries()), n, types))
+        return tuple(try_ranking(ranking, PublicRows.of(public))), None
+    except AttrprivError as error:
+        return (), f"no plan was tried on the public rows: {error}"
+
+
+def on_record(tried: tuple[Tried, ...]) -> tuple[Tried, ...] | None:
+    """What the assumption records: plans with a number."""
+    return tuple(one for one in tried if one.at_least is not None) or None

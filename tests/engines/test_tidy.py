@@ -1,0 +1,112 @@
+"""Text files that are not quite CSV become tables: every row, its names, its types; no error quotes a cell."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from attrpriv.cli.app import app
+from attrpriv.engines.tidy import tidy
+from attrpriv.errors import AttrprivError, DataError, UsageError
+
+PADDED = "39, State-gov, ?, 2.5\n50,  Private ,, 3\n38, Private, 7, 4\n"
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult.data"
+
+
+def test_names_types_spaces_and_missing_cells(tmp_path: Path) -> None:
+    (tmp_path / "people.data").write_text(PADDED)
+    types = tidy(tmp_path / "people.data", tmp_path / "p.parquet", ["age", "work", "loss", "rate"], ["?"])
+    assert types == {"age": "integer", "work": "text", "loss": "integer", "rate": "float"}
+    made = pd.read_parquet(tmp_path / "p.parquet")
+    assert made["age"].tolist() == [39, 50, 38]
+    assert made["work"].tolist() == ["State-gov", "Private", "Private"]
+    assert made["loss"].isna().tolist() == [True, True, False]
+    assert made["rate"].tolist() == [2.5, 3.0, 4.0]
+
+
+def test_the_first_line_has_the_names_where_none_are_given(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("age; word\n1; x\n2; 2\n")
+    assert tidy(tmp_path / "a.csv", tmp_path / "a.parquet") == {"age": "integer", "word": "text"}
+    assert pd.read_parquet(tmp_path / "a.parquet")["word"].tolist() == ["x", "2"]
+
+
+def test_every_row_is_kept_in_its_order(tmp_path: Path) -> None:
+    with gzip.open(tmp_path / "a.csv.gz", "wt") as file:
+        file.writelines(f"{i}, w{i}\n" for i in range(30_000))
+    tidy(tmp_path / "a.csv.gz", tmp_path / "a.parquet", ["i", "w"])
+    assert pd.read_parquet(tmp_path / "a.parquet")["i"].tolist() == list(range(30_000))
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (("1", "-2", "+3"), "integer"),
+        (("1", "2.5"), "float"),
+        (("1e3", ".5", "4."), "float"),
+        (("01234", "99999"), "text"),
+        (("1", "nan"), "text"),
+        (("inf", "1"), "text"),
+        (("1", "1" * 25), "float"),
+        (("", ""), "text"),
+    ],
+)
+def test_the_type_is_what_every_cell_is_written_as(cells: tuple[str, ...], kind: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x,y\n" + "".join(f"{cell},a\n" for cell in cells))
+    assert tidy(tmp_path / "a.csv", tmp_path / "a.parquet")["x"] == kind
+
+
+def test_a_number_far_down_that_is_none_makes_the_column_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n" + "1\n" * 40_000 + "many\n")
+    assert tidy(tmp_path / "a.csv", tmp_path / "a.parquet") == {"x": "text"}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [("a,b\n1,SECRET\n2\n", None), ("1,SECRET\n2,3\n", ["x"]), ("1,2\n", ["x", "x"]), ("1,2\n", ["x", ""])],
+)
+def test_what_cannot_be_is_refused_and_quotes_no_cell(text: str, names: list[str] | None, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(AttrprivError) as refused:
+        tidy(tmp_path / "a.csv", tmp_path / "a.parquet", names)
+    assert "SECRET" not in str(refused.value)
+    assert not (tmp_path / "a.parquet").exists()
+
+
+def test_places(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    with pytest.raises(UsageError, match=r"must end in \.parquet"):
+        tidy(tmp_path / "a.csv", tmp_path / "a.csv")
+    with pytest.raises(DataError, match="that is there"):
+        tidy(tmp_path / "b.csv", tmp_path / "a.parquet")
+
+
+def test_the_way_out_of_a_file_without_names_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("h.csv").write_text("1, a\n2, b\n")
+    run = CliRunner().invoke
+    refused = run(app, ["init", "h.csv"])
+    assert refused.exit_code == 2
+    command = refused.output.strip().rpartition(": attrpriv ")[2]
+    assert command == "tidy h.csv --names first,second"
+    assert run(app, command.split()).exit_code == 0
+    assert run(app, command.split()).exit_code == 2  # there already
+    assert json.loads(run(app, [*command.split(), "--force", "--json"]).output)["columns"] == {
+        "first": "integer",
+        "second": "text",
+    }
+    assert run(app, ["init", "h.parquet", "--secret", "columns(second)"]).exit_code == 0
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="needs the UCI Adult data beside the repository")
+def test_adult(tmp_path: Path) -> None:
+    names = "age work fnlwgt education years marital job relation race sex gain loss hours country income".split()
+    types = tidy(SHARED, tmp_path / "adult.parquet", names, ["?"])
+    made = pd.read_parquet(tmp_path / "adult.parquet")
+    assert len(made) == 32_561
+    assert {*made["sex"]} == {"Female", "Male"}
+    assert types["age"] == "integer"
