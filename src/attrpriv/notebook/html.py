@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 from attrpriv.formatting import number, printable, some
 
 if TYPE_CHECKING:
+    from attrpriv.audit.release.result import ReleaseAudit
     from attrpriv.audit.result import ModelAudit
     from attrpriv.methods.base.plan import Plan
     from attrpriv.methods.base.view_plan import ViewPlan
+    from attrpriv.methods.choice.ranking import Ranking
     from attrpriv.policy.models import Policy
     from attrpriv.problem.refusal import Refusal
     from attrpriv.queries.query import Query
@@ -66,6 +68,30 @@ def parts_plan_html(plans: Sequence[Plan], lines: Sequence[str]) -> str:
     return _page(head, [*parts, _lines(lines), "<div>Nothing has been read or released.</div>"])
 
 
+def ranking_html(ranking: Ranking) -> str:
+    """Mechanisms side by side, the chosen one first said; what was refused is folded away."""
+    chosen = ranking.chosen
+    rows = [
+        (f"{plan.mechanism}{', chosen' if plan is chosen else ''}", *_planned(plan, query))
+        for plan in ranking.plans
+        for query in plan.queries
+        if not query.whole_table
+    ]
+    head = "Nothing can be released" if chosen is None else f"Chosen: {chosen.mechanism}"
+    header = ("mechanism", "query", "noise", "expected error", "within 95% of the time")
+    causes = () if chosen is not None else tuple(one.line for one in ranking.error().causes)
+    told = [_table("llrrr", header, rows) if rows else "", _lines(causes), _folded(ranking)]
+    return _page(f"{head}, epsilon {ranking.problem.epsilon:g}, n = {ranking.problem.n:,}", told)
+
+
+def _folded(ranking: Ranking) -> str:
+    reasons = [f"{', '.join(names)}: {reason}" for reason, names in ranking.reasons.items()]
+    reasons += [f"for other assumptions: {ranking.others}"] if ranking.elsewhere else []
+    if not reasons:
+        return ""
+    return f"<details><summary>refused: {len(ranking.refused):,} mechanisms</summary>{_listed(reasons)}</details>"
+
+
 def view_html(view: ViewPlan) -> str:
     """What a view keeps, what it hides, and of a reference view what it shows of the public."""
     reference = view.coverage is not None
@@ -78,7 +104,12 @@ def view_html(view: ViewPlan) -> str:
     warnings = "".join(f"<div><b>warning</b> {_safe(line)}</div>" for line in view.warnings)
     notes = [note for note in view.notes if note not in view.warnings]
     told = [_table("lrr", header, cells), said, _listed((*view.certificate.assumes, *notes)), warnings, _outlook(view)]
-    return _page(f"View: {view.rows:,} of {view.n:,} rows", [*told, "<div>Nothing has been read or drawn.</div>"])
+    last = (
+        "Nothing has been read or drawn."
+        if view.written is None
+        else f"Written to {view.written}. Real records: not to publish."
+    )
+    return _page(f"View: {view.rows:,} of {view.n:,} rows", [*told, f"<div>{_safe(last)}</div>"])
 
 
 def _outlook(view: ViewPlan | None) -> str:
@@ -145,6 +176,18 @@ def audit_html(audit: ModelAudit) -> str:
     blind = "<div>What it would not have seen:</div>" + _listed(audit.would_not_show)
     told = [warning, _table("lllrrrr", header, rows), _lines(audit.shows), blind]
     return _page(f"Audit: {audit.secret}, {low} or {high}, {audit.table_rows:,} rows", told)
+
+
+def tried_html(audit: ReleaseAudit) -> str:
+    """What each experiment on a release showed, beside what is promised, and what would not have been seen."""
+    header = ("experiment", "on", "draws", "right at least", "promised at most", "seen from", "")
+    shares = [["" if x is None else f"{x:.1%}" for x in (one.right, one.allowed, one.seen)] for one in audit.tried]
+    rows = [
+        (one.experiment, one.on, f"{one.draws:,}", *share, one.verdict) for one, share in zip(audit.tried, shares, strict=True)
+    ]
+    blind = "<div>What it would not have seen:</div>" + _listed(audit.would_not_show)
+    told = [_lines([audit.summary]), _table("llrrrrl", header, rows), _lines(one.told for one in audit.tried), blind]
+    return _page(f"Audit of {', '.join(audit.queries)}", told)
 
 
 def _promise(plan: Plan) -> str:
