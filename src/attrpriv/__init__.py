@@ -21,8 +21,14 @@ if TYPE_CHECKING:
     from attrpriv.assumptions.gaussian import Gaussian, Tolerance
     from attrpriv.assumptions.groups import Groups, GroupTolerance
     from attrpriv.assumptions.hierarchy import Hierarchy
+    from attrpriv.assumptions.laws import Laws
     from attrpriv.assumptions.parameter_network import ParameterNetwork
+    from attrpriv.assumptions.recorded_table import RecordedTable
+    from attrpriv.assumptions.records import Records
+    from attrpriv.audit.leaks import LeakageMap, leaks
     from attrpriv.audit.model import audit_model
+    from attrpriv.audit.release.result import ReleaseAudit
+    from attrpriv.audit.release.run import audit_release
     from attrpriv.audit.result import ModelAudit
     from attrpriv.engines.moments import PublicTable
     from attrpriv.errors import (
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
     from attrpriv.problem.refusal import Refusal
     from attrpriv.problem.secret import Parameter, Secret
     from attrpriv.queries.query import Query, count, mean, total
+    from attrpriv.session.against import try_on
     from attrpriv.session.bridge import Bridge, bridge
     from attrpriv.session.release import Release
     from attrpriv.session.session import Session
@@ -67,6 +74,8 @@ _HOME = {
     "Groups": "assumptions.groups",
     "Guarantee": "methods.base.certificate",
     "Hierarchy": "assumptions.hierarchy",
+    "Laws": "assumptions.laws",
+    "LeakageMap": "audit.leaks",
     "ModelAudit": "audit.result",
     "Parameter": "problem.secret",
     "ParameterNetwork": "assumptions.parameter_network",
@@ -77,22 +86,28 @@ _HOME = {
     "PublicTable": "engines.moments",
     "Query": "queries.query",
     "QueryError": "errors",
+    "RecordedTable": "assumptions.recorded_table",
+    "Records": "assumptions.records",
     "Reference": "problem.reference",
     "Refusal": "problem.refusal",
     "RefusedError": "errors",
     "Release": "session.release",
+    "ReleaseAudit": "audit.release.result",
     "Secret": "problem.secret",
     "Session": "session.session",
     "Tolerance": "assumptions.gaussian",
     "UsageError": "errors",
     "audit_model": "audit.model",
+    "audit_release": "audit.release.run",
     "bridge": "session.bridge",
     "count": "queries.query",
+    "leaks": "audit.leaks",
     "mean": "queries.query",
     "plan": "methods.choice.choose",
     "rank": "methods.choice.choose",
     "register": "extend",
     "total": "queries.query",
+    "try_on": "session.against",
 }
 _MODULES = {
     "calibration": "numerics.calibration",
@@ -117,6 +132,8 @@ __all__ = [
     "Groups",
     "Guarantee",
     "Hierarchy",
+    "Laws",
+    "LeakageMap",
     "ModelAudit",
     "Parameter",
     "ParameterNetwork",
@@ -127,28 +144,34 @@ __all__ = [
     "PublicTable",
     "Query",
     "QueryError",
+    "RecordedTable",
+    "Records",
     "Reference",
     "Refusal",
     "RefusedError",
     "Release",
+    "ReleaseAudit",
     "Secret",
     "Session",
     "Tolerance",
     "UsageError",
     "__version__",
     "audit_model",
+    "audit_release",
     "bridge",
     "calibration",
     "count",
     "divergences",
     "extend",
     "laws",
+    "leaks",
     "mean",
     "plan",
     "queries",
     "rank",
     "register",
     "total",
+    "try_on",
 ]
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import html
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from attrpriv.formatting import printable
 
@@ -157,6 +157,20 @@ class AttrprivError(Exception):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+    def to_frame(self, kind: str = "pandas") -> Any:
+        """A row for each query and mechanism that refused it, where mechanisms did: pandas, polars or arrow."""
+        if not self.refusals:
+            raise UsageError("to_frame: is for errors with refusals. Got one without: its message says all.")
+        first, *others = self.refusals
+        return first.to_frame(kind, others)
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show where nobody catches it: the message, not the way through our code."""
+        told = [f"{names}: {one.reason}" for way in self.ways for names, one in way.reasons]
+        nearest = [one.line for one in self.causes]
+        message = [str(self)] if not nearest else [*nearest, *(f"  {printable(line)}" for line in told)]
+        return [f"{type(self).__name__}: {printable(message[0])}", *message[1:]]
 
     def _repr_html_(self) -> str:
         """In a notebook: for each query its cause and a way out, or the message."""

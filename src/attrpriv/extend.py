@@ -39,7 +39,7 @@ from attrpriv.numerics.laws.records import CountPairs, RecordLaws, exactly
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, no_delta, other_assumption
-from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, SHIFT, UNEQUAL
+from attrpriv.problem.shapes import CHAIN, LATTICE, POPULATION, QUILT, RECORDED, SHIFT, STATED, UNEQUAL
 
 Registered = TypeVar("Registered", Method, type[Assumption])
 
@@ -47,7 +47,14 @@ Registered = TypeVar("Registered", Method, type[Assumption])
 def register(what: Registered) -> Registered:
     """Add a method, or the class of an assumption (which its own definition has added already); returns it.
 
-    `UsageError` where its name, or a kind of its evidence, is another one's.
+    Args:
+        what: a `Method`, or a subclass of `Assumption`. `UsageError` where its name, or a kind of its evidence, is another
+        one's.
+
+    Examples:
+        >>> import attrpriv as ap
+        >>> ap.register(ap.Gaussian) is ap.Gaussian  # ours are there already; docs/guide/own-method.md adds one
+        True
     """
     if isinstance(what, Method):
         _register_method(what)
@@ -62,7 +69,9 @@ __all__ = [
     "LATTICE",
     "POPULATION",
     "QUILT",
+    "RECORDED",
     "SHIFT",
+    "STATED",
     "UNEQUAL",
     "Assumption",
     "AveragesPart",

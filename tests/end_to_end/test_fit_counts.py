@@ -82,7 +82,7 @@ def test_from_public_records_to_a_release_that_can_be_rechecked() -> None:
 @pytest.mark.usefixtures("hospital")
 def test_the_document() -> None:
     told = fit("--json").json
-    assert set(told) == {"schema_version", "out", "assume", "assumption", "intervals", "notes", "shape"}
+    assert set(told) == {"schema_version", "out", "assume", "assumption", "intervals", "notes", "shape", "tried"}
     assert told["shape"] is None
     assert told["assume"] == {"file": OUT}
     assert {one["kind"] for one in told["intervals"]} == {"probability", "share"}

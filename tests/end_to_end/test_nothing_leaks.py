@@ -23,7 +23,7 @@ import attrpriv as ap
 from attrpriv.accounting.ledger import Ledger
 from attrpriv.cli import app as app_module
 from attrpriv.cli import render
-from attrpriv.cli.lines import console
+from attrpriv.cli.guard import console
 from attrpriv.engines import scan as scan_module
 from attrpriv.formatting import answer as answer_text
 from attrpriv.methods.base.plan import Plan

@@ -102,10 +102,10 @@ def test_a_chain_s_releases_share_its_budget(tmp_path: Path) -> None:
     losses = []
     with ap.Session(policy=path) as session:
         for query, spend in steps:
-            plan = session.release(query, spend=spend).plan
+            plan = session.release(query, "chain_quilt", spend=spend).plan
             assert isinstance(plan.certificate.evidence, ChainEvidence)
             losses.append(plan.certificate.evidence.loss())
         with pytest.raises(RefusedError):
-            session.release("count(*) filter (where state > 5)", spend=1.0)
+            session.release("count(*) filter (where state > 5)", "chain_quilt", spend=1.0)
     assert losses == pytest.approx([0.5, 0.75, 1.0])
     assert Said("ledger", str(path), "--recheck", "--json").json["rechecked"]["certificates"] == 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -45,6 +46,8 @@ def test_wheel_in_a_clean_environment(tmp_path: Path) -> None:
     assert {"attrpriv/py.typed", "attrpriv/__init__.py"} <= names
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
     assert all(name.startswith(("attrpriv/", f"attrpriv-{VERSION}.dist-info/")) for name in names)
+    told = zipfile.ZipFile(wheel).read(f"attrpriv-{VERSION}.dist-info/METADATA").decode()
+    assert re.findall(r"\]\((?!https:|#)[^)]*\)", told.partition("\n\n")[2]) == []  # what an index could not follow
 
     run(sys.executable, "-m", "venv", env, cwd=empty, timeout=120)
     scripts = env / ("Scripts" if os.name == "nt" else "bin")

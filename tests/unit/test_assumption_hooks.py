@@ -77,7 +77,17 @@ def test_no_module_outside_assumptions_tests_the_class_of_one() -> None:
 
 
 def test_the_classes_are_all_of_them() -> None:
-    assert assumptions() == {"Chain", "Channel", "Counts", "Gaussian", "Groups", "Hierarchy", "ParameterNetwork"}
+    assert assumptions() == {
+        "Chain",
+        "Channel",
+        "Counts",
+        "Gaussian",
+        "Groups",
+        "Hierarchy",
+        "Laws",
+        "ParameterNetwork",
+        "Records",
+    }
 
 
 @pytest.mark.parametrize(

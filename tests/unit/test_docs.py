@@ -32,6 +32,7 @@ from attrpriv.assumptions.gaussian import Gaussian, Tolerance
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.assumptions.records import Records
 from attrpriv.cli.app import app
 from attrpriv.demo.school import students_policy
 from attrpriv.engines import public_cells, scan, tables, tally
@@ -56,9 +57,11 @@ FOLLOWED = {
     "docs/guide/counts.md": Path(),
     "docs/guide/first-release.md": Path(),
     "docs/guide/monthly-release.md": Path(),
+    "docs/guide/transport.md": SCHOOL,
     "docs/guide/two-secrets.md": SCHOOL,
     "examples/activity/README.md": Path("examples/activity"),
     "examples/hospital/README.md": Path("examples/hospital"),
+    "examples/laws/README.md": Path("examples/laws"),
     "examples/own_method/README.md": Path("examples/own_method"),
     "examples/paper/README.md": Path("examples/paper"),
     "examples/students/README.md": SCHOOL,
@@ -305,6 +308,7 @@ def test_the_commands_documented_are_the_commands() -> None:
         ("`assume`: groups", Groups),
         ("`assume`: a chain", Chain),
         ("`assume`: a channel", Channel),
+        ("`assume`: records", Records),
         ("`assume`: hierarchy", Hierarchy),
         ("`assume`: a parameter network", ParameterNetwork),
     ],

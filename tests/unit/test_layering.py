@@ -26,6 +26,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "lazy": set(),
     "frozen": {"errors"},
     "notebook": {"errors", "formatting"},
+    "pictures": {"errors", "formatting"},
     "queries": {"errors"},
     "noise": {"errors"},
     "numerics": {"errors", "frozen", "lazy"},
@@ -34,11 +35,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     "assumptions": LOWEST,
     "methods": set(),
     "methods.table": {"errors", "problem"},
-    "methods.base": {*LOWEST, "noise", "notebook", "methods.table"},
+    "methods.base": {*LOWEST, "formatting", "noise", "notebook", "pictures", "methods.table"},
     "cases": {*LOWEST, "assumptions", "methods.base"},
     "methods.dispatch": {"problem", "queries", "methods.table", "methods.base"},
     "methods.laplace_sequence": {*LOWEST, "assumptions", "cases", "methods.base"},
-    "methods.choice": {*LOWEST, "assumptions", "cases", "methods.base", "methods.dispatch", "methods.table"},
+    "methods.choice": {
+        *LOWEST,
+        "assumptions",
+        "cases",
+        "notebook",
+        "pictures",
+        "methods.base",
+        "methods.dispatch",
+        "methods.table",
+    },
     "policy": {*LOWEST, "assumptions", "notebook"},
     "accounting": {*LOWEST, "policy", "methods.base"},
 }
@@ -47,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 A_METHOD = {*LOWEST, "noise", "assumptions", "cases", "methods.base", "methods.dispatch", "methods.laplace_sequence"}
 # What stands in two places and is one: transport and its form without a delta.
 ONE = {"quantile_clip": "transport"}
-ANYTHING_BUT_CLI = {"audit", "demo", "extend", "session"}
+ANYTHING_BUT_CLI = {"audit", "demo", "extend", "report", "session"}
 ANYTHING = {"__init__", "__main__", "cli"}
 
 

@@ -17,9 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 NAMES = """
     AttrprivError Bridge Cause Certificate CertificateError Chain Channel Counts DataError Gaussian GroupTolerance Groups
-    Guarantee Hierarchy ModelAudit Parameter ParameterNetwork Plan Policy PolicyError Problem PublicTable Query QueryError
-    Reference Refusal RefusedError Release Secret Session Tolerance UsageError __version__ audit_model bridge calibration
-    count divergences extend laws mean plan queries rank register total
+    Guarantee Hierarchy ParameterNetwork Laws LeakageMap ModelAudit Parameter Plan Policy PolicyError Problem PublicTable Query
+    QueryError RecordedTable Records Reference Refusal RefusedError Release ReleaseAudit Secret Session Tolerance UsageError
+    __version__ audit_model audit_release bridge calibration count divergences extend laws leaks mean plan queries rank register
+    total try_on
 """.split()
 
 HEAVY = {

@@ -11,14 +11,19 @@ import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from attrpriv import __version__
-from attrpriv.cli.guard import Commands, guarded, number, print_json, showing
-from attrpriv.cli.lines import working
+from attrpriv.cli.audit_command import audit
+from attrpriv.cli.guard import PLAN_COLUMNS, Commands, flat, guarded, number, print_csv, print_json, showing, working
+from attrpriv.cli.leaks_command import leaks
+from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, PolicyFile, QueryTexts, Spend, WantedError
 from attrpriv.errors import UsageError
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.accuracy import Measure
 
 app = typer.Typer(
     name="attrpriv",
@@ -26,32 +31,7 @@ app = typer.Typer(
     help="Release statistics of a table while hiding properties of its sensitive columns.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
 )
-
-PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy file (YAML).", show_default=False)]
-QueryTexts = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="QUERY", help="avg(column), sum(x) / sum(y), count(*) ...; default: the policy's release."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]
-By = Annotated[str, typer.Option("--by", help="What auto compares: rmse, mean_absolute or alpha95 (the 95% bound).")]
-Spend = Annotated[
-    float | None,
-    typer.Option(
-        "--spend",
-        parser=number("spend"),
-        metavar="SHARE",
-        help="Share of what is left of the budget; default: fair to what the policy lists under release.",
-    ),
-]
-WantedError = Annotated[
-    float | None,
-    typer.Option(
-        "--error", parser=number("error"), metavar="E", help="The least epsilon, up to the policy's, that reaches this error."
-    ),
-]
 
 
 def clock() -> datetime:
@@ -92,20 +72,65 @@ def init(
         str | None, typer.Option("--secret", help="What to hide: mean(income), share(smoker = 'yes') ...")
     ] = None,
     release: Annotated[list[str] | None, typer.Option("--release", help="What to publish; may be given several times.")] = None,
+    public: Annotated[
+        Path | None, typer.Option("--public", help="Public records, never made from this table: a Parquet or CSV file.")
+    ] = None,
+    between: Annotated[str | None, typer.Option("--between", metavar="LOW,HIGH", help="The range of the secret.")] = None,
+    within: Annotated[
+        str | None, typer.Option("--within", help="How far apart values are that must look alike; all: the whole range.")
+    ] = None,
+    least_density: Annotated[
+        str | None, typer.Option("--least-density", metavar="R", help="Of columns(...): each value is R times as common here.")
+    ] = None,
+    rows: Annotated[int | None, typer.Option("--rows", help="The number of rows, where the file does not state it.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a starter policy: column names and types, no statistic."""
+    """Write a policy for a table: in a terminal by asking, else by options. Reads column names and types, no row."""
     from attrpriv.cli import render
+    from attrpriv.cli.conversation import asks, in_terminal
+    from attrpriv.cli.decisions import Decisions
     from attrpriv.cli.starter import write_starter
 
     with guarded(as_json):
-        written = write_starter(data, out, force, template, secret, release or ())
+        decisions = Decisions(rows, between, within, least_density, public)
+        releases: tuple[str, ...] = tuple(release or ())
+        if not (as_json or template or secret or releases or decisions != Decisions()) and asks():
+            told = in_terminal(data)
+            template, secret, releases, decisions = told.template, told.secret, told.releases, told.decisions
+        written = write_starter(data, out, force, template, secret, releases, decisions)
         if as_json:
             print_json(written.to_json())
         else:
             render.show_starter(written)
+
+
+@app.command()
+def tidy(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A text file: CSV, or with other marks.", show_default=False)],
+    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; default: DATA, renamed.")] = None,
+    names: Annotated[
+        str | None, typer.Option("--names", help="Column names, with commas between, for a file that has none.")
+    ] = None,
+    missing: Annotated[list[str] | None, typer.Option("--missing", help="A cell that stands for nothing, such as ?")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make a Parquet file of a text file: names, no spaces around cells, types, missing values. Every row is kept."""
+    from attrpriv.cli import render
+    from attrpriv.engines.tidy import tidy as tidied
+
+    with guarded(as_json):
+        target = data.with_suffix(".parquet") if out is None else out
+        if target.exists() and not force:
+            raise UsageError(f"out: {target.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
+        with working("reading the file"):
+            types = tidied(data, target, None if names is None else names.split(","), missing or ())
+        if as_json:
+            print_json({"schema_version": 1, "out": str(target), "columns": types})
+        else:
+            render.show_tidied(target, types)
 
 
 @app.command()
@@ -127,7 +152,7 @@ def fit(
     with guarded(as_json):
         if public is None or out is None:
             raise UsageError("public, out: both are needed, as in --public census.parquet --out census.assumption.yaml.")
-        with working("reading the public records"):
+        with working("reading the public records, and trying plans on them"):
             written = fitting.fit_policy(policy, public, out, confidence, force=force, plot=plot)
         if as_json:
             print_json(written.to_json())
@@ -160,17 +185,25 @@ def plan(
     by: By = "rmse",
     error: WantedError = None,
     spend: Spend = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against", metavar="FILE", help="Try each plan on public rows: the epsilon that holds on rows like them."
+        ),
+    ] = None,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Mechanisms side by side, with their expected error. Reads no row."""
     from attrpriv.cli import render
     from attrpriv.cli.checks import missing_table
-    from attrpriv.methods.choice.choose import measure
     from attrpriv.session.session import Session
 
     with guarded(as_json):
         session = Session(policy=policy)
         if not queries and not session.policy.release and session.policy.whole_columns:
+            if against is not None:
+                raise UsageError("against: tries noise on averages, and this policy hides columns by a view, on any rows.")
             shown = session.view_plan()
             if as_json:
                 print_json({"schema_version": 1, "rows": shown.rows, "plan": shown.to_json()})
@@ -178,15 +211,28 @@ def plan(
                 render.note(missing_table(session.policy))
                 render.show_view_plan(shown)
             return
-        ranked = session.ranked(queries or None, measure(by), mechanism=mechanism, error=error, spend=spend)
+        trials = None
+        if against is None:
+            ranked = session.ranked(queries or None, cast("Measure", by), mechanism=mechanism, error=error, spend=spend)
+        else:
+            from attrpriv.cli.against import show_trials
+            from attrpriv.session.against import try_on
+
+            with working("trying the plans on public rows"):
+                trials = try_on(session, against, queries or None, mechanism, by=cast("Measure", by), error=error, spend=spend)
+            ranked = trials.ranked
         if as_json:
-            print_json(ranked.entries())
+            print_json(ranked.entries() if trials is None else trials.entries())
+        elif as_csv:
+            print_csv(PLAN_COLUMNS, map(flat, ranked.entries()))
         else:
             render.note(missing_table(session.policy))
             render.show_ranked(ranked, session.ledger_note(queries or None, ranked.plan, spend), error)
+            if trials is not None:
+                show_trials(trials)
         if ranked.refused is not None:
             refusal = ranked.refused.error()
-            render.complain(str(refusal), refusal.ways, told=not as_json)
+            render.complain(str(refusal), refusal.ways, told=not (as_json or as_csv))
             raise typer.Exit(refusal.exit_code)
 
 
@@ -198,19 +244,22 @@ def release(
     by: By = "rmse",
     error: WantedError = None,
     spend: Spend = None,
+    as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
     """Answer the queries together, on top of everything released so far, and record it in the ledger."""
     from attrpriv.cli import render
-    from attrpriv.methods.choice.choose import measure
     from attrpriv.session.session import Session
 
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         with working("planning, then reading the table once"):
-            released = session.release(queries or None, mechanism, by=measure(by), error=error, spend=spend)
+            released = session.release(queries or None, mechanism, by=cast("Measure", by), error=error, spend=spend)
         with showing(released.entry.number):
             if as_json:
                 print_json(released.to_json())
+            elif as_csv:
+                answers = released.to_frame("arrow")
+                print_csv(answers.column_names, answers.to_pylist())
             else:
                 render.show_release(released)
 
@@ -257,6 +306,31 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
             print_json(told.to_json())
         else:
             render.show_explanation(told)
+
+
+app.command()(audit)
+app.command()(leaks)
+
+
+@app.command()
+def report(
+    policy: PolicyFile,
+    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write one page for whoever must approve the release: what could be learnt, what it rests on. Reads no row."""
+    from attrpriv.cli.report import show, write_report
+
+    with guarded(as_json):
+        if out is None:
+            raise UsageError("out: must name the file to write, as in --out report.html. Got none.")
+        with working("planning and drawing"):
+            written = write_report(policy, out, force=force)
+        if as_json:
+            print_json(written.to_json())
+        else:
+            show(written)
 
 
 @app.command()

@@ -86,7 +86,7 @@ def look_at_schema(policy: Policy, queries: Sequence[str] | None) -> str | None:
         source = open_table(place)
     except (DataError, UsageError) as error:
         return f"{error} Names and types of columns were not checked."
-    require_columns(parts_of(read_questions(queries, policy)), policy, source.columns)
+    require_columns(parts_of(read_questions(queries, policy.queries())), policy, source.columns)
     return None
 
 
@@ -136,7 +136,7 @@ def check_policy(path: Path, queries: Sequence[str] | None) -> Check:
     if plan is None or ranked.refused is not None:
         return Check(policy, None, None if ranked.refused is None else ranked.refused.error(), ())
     advised = dict.fromkeys(line for line in map(advice, ranked.rankings) if line)
-    spaces = padded(policy, parts_of(read_questions(queries, policy)))
+    spaces = padded(policy, parts_of(read_questions(queries, policy.queries())))
     warned = (*plan.warnings, *advised)
     extra = [line for line in (held, spaces, unseen, missing_table(policy)) if line]
     return Check(policy, plan, None, (*plan.remarks, *warned, *extra), warned)

@@ -18,6 +18,8 @@ from attrpriv.assumptions.fit_counts import CountFit
 from attrpriv.assumptions.fit_groups import GroupFit, fit_examined_groups
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
+from attrpriv.assumptions.shape import Tried
+from attrpriv.cli.against import show_tried
 from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
 from attrpriv.cli.shape import require_picture, save_picture, shape_json, shape_lines, show_shape
 from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
@@ -26,6 +28,7 @@ from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.problem.assumption import Assumption
+from attrpriv.session.fit_trials import on_record, try_fitted
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,7 @@ class Fitted:
     text: str
     fit: Fit | GroupFit | CountFit
     notes: tuple[str, ...]
+    tried: tuple[Tried, ...] = ()
 
     @property
     def assumption(self) -> Gaussian | Groups | Counts:
@@ -50,6 +54,7 @@ class Fitted:
             "assumption": self.assumption.to_json(),
             "intervals": [interval.to_json() for interval in self.fit.intervals],
             "shape": shape_json(_assumption(self.fit)),
+            "tried": [one.to_json() for one in self.tried],
             "notes": list(self.notes),
         }
 
@@ -80,12 +85,29 @@ def fit_policy(
         fit = fit_counts(policy, public, category, level)
     else:
         fit = _fit_groups(policy, public, category, queries, level)
+    fit, tried, untried = _with_trials(policy, public, fit)
     reference = Path(os.path.relpath(out.resolve(), path.resolve().parent)).as_posix()
     text = assumption_text(fit, public.name, reference)
     _write(out, text)
     if plot is not None and not isinstance(fit, CountFit):
         save_picture(fit, plot)
-    return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit))
+    return Fitted(out, reference, text, fit, fit.notes + _notes(policy, fit) + untried, tried)
+
+
+def _with_trials(
+    policy: Policy, public: Path, fit: Fit | GroupFit | CountFit
+) -> tuple[Fit | GroupFit | CountFit, tuple[Tried, ...], tuple[str, ...]]:
+    """The fit, with what became of the plans that were tried on its own rows; and what to say where none was."""
+    if isinstance(fit, CountFit):
+        return fit, (), ()
+    assumption = fit.gaussian if isinstance(fit, Fit) else fit.groups
+    tried, why = try_fitted(policy, assumption, public)
+    if assumption.fitted is None or on_record(tried) is None:
+        return fit, tried, () if why is None else (why,)
+    record = {"fitted": assumption.fitted.model_copy(update={"tried": on_record(tried)})}
+    if isinstance(fit, Fit):
+        return replace(fit, gaussian=fit.gaussian.model_copy(update=record)), tried, ()
+    return replace(fit, groups=fit.groups.model_copy(update=record)), tried, ()
 
 
 def _fit_linear(policy: Policy, public: Path, sensitive: tuple[str, ...], queries: tuple[str, ...], level: float) -> Fit:
@@ -291,7 +313,7 @@ def show(written: Fitted) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from attrpriv.cli.lines import console
+    from attrpriv.cli.guard import console
     from attrpriv.formatting import number
 
     record, stated = written.assumption.fitted, written.assumption
@@ -307,6 +329,8 @@ def show(written: Fitted) -> None:
     box_ = "" if stated.tolerance is None else f"{stated.tolerance}; "
     shown.print(f"\n{box_}from {record.rows:,} rows, confidence {record.confidence!r}")
     show_shape(shown, written.assumption)
+    if any(one.verdict != "any rows" for one in written.tried):
+        show_tried(written.tried, "plans for what the policy lists, tried on these rows")
     for note in (
         *written.notes,
         "that the public rows are independent and of the table's population is assumed, not tested.",

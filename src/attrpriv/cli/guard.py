@@ -1,4 +1,4 @@
-"""What a command says when something goes wrong: one line on stderr, one JSON document on stdout if asked, an exit code.
+"""What a command says while it works and when something goes wrong: one line on stderr, one JSON document, an exit code.
 
 What must never change: every failure has the same form, also of an option that cannot be read; an unexpected error prints its
 type and no message, because an engine's message can quote a value of the table.
@@ -6,13 +6,14 @@ type and no message, because an engine's message can quote a value of the table.
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperGroup
@@ -20,6 +21,11 @@ from typer.core import TyperGroup
 from attrpriv.cli import BEFORE, STOPPED, answer, pressed, work
 from attrpriv.errors import AttrprivError, UsageError, Way
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+# A pipe has no width of its own; in this one no sentence and no table wraps.
+_PIPE_WIDTH = 10_000
 _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
 
 
@@ -95,6 +101,56 @@ def print_json(document: Any) -> None:
     answer()
     readable = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=not readable) + "\n")
+
+
+def console(*, stderr: bool = False) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _PIPE_WIDTH
+    # A column may be called `:car:`, so that no word is read as an emoji; and `[red]`, so that every name is escaped.
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, emoji=False)
+
+
+@contextmanager
+def working(what: str) -> Iterator[None]:
+    """A spinner on stderr for as long as something takes, with a bar where the engine takes over a second; silent in a pipe."""
+    shown = console(stderr=True)
+    if not shown.is_terminal:
+        yield
+        return
+    from attrpriv.cli.lines import bar
+    from attrpriv.engines.progress import watched
+
+    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows, shown.width))):
+        yield
+
+
+# What `plan --csv` tells of a mechanism.
+PLAN_COLUMNS = (
+    *("query", "mechanism", "chosen", "epsilon", "delta", "n"),
+    *("noise.kind", "noise.scale", "error.rmse", "error.mean_absolute", "error.alpha95", "refused"),
+)
+
+
+def flat(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry without entries inside: `noise.scale` for the scale of its noise.
+
+    >>> flat({"query": "avg(x)", "noise": {"kind": "laplace", "scale": 2}})
+    {'query': 'avg(x)', 'noise.kind': 'laplace', 'noise.scale': 2}
+    """
+    told: dict[str, Any] = {}
+    for key, value in entry.items():
+        told |= {f"{key}.{inner}": cell for inner, cell in value.items()} if isinstance(value, Mapping) else {key: value}
+    return told
+
+
+def print_csv(header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """One table on stdout, and nothing after it; a cell that a row has not is empty."""
+    answer()
+    writer = csv.DictWriter(sys.stdout, header, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
 
 
 class Commands(TyperGroup):

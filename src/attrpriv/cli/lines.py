@@ -5,15 +5,13 @@ What must never change: a pipe gets every line whole, so that a program finds it
 
 from __future__ import annotations
 
-import sys
 import textwrap
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from attrpriv.formatting import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rich.console import Console
     from rich.table import Table
@@ -26,17 +24,6 @@ _OPENING = "attrpriv:"
 _SHORTEST = 8
 # Between two columns of a table.
 _GAP = 3
-# A pipe has no width of its own; in this one no sentence and no table wraps.
-_PIPE_WIDTH = 10_000
-
-
-def console(*, stderr: bool = False) -> Console:
-    from rich.console import Console
-
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else _PIPE_WIDTH
-    # A column may be called `:car:`, so that no word is read as an emoji; and `[red]`, so that every name is escaped.
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, emoji=False)
 
 
 def hang(shown: Console, markup: str) -> None:
@@ -136,16 +123,3 @@ def bar(what: str, share: float, rows: int | None, width: int = 120) -> str:
     whole = max(_SHORTEST, min(28, room - len(told)))
     done = round(share * whole)
     return f"{what} {'━' * done}{'╌' * (whole - done)} {told}"
-
-
-@contextmanager
-def working(what: str) -> Iterator[None]:
-    """A spinner on stderr for as long as something takes, with a bar where the engine takes over a second; silent in a pipe."""
-    shown = console(stderr=True)
-    if not shown.is_terminal:
-        yield
-        return
-    from attrpriv.engines.progress import watched
-
-    with shown.status(f"{what} ...") as status, watched(lambda share, rows: status.update(bar(what, share, rows, shown.width))):
-        yield

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.ledger import Belonging, Verified, verified
-from attrpriv.cli.lines import console
+from attrpriv.cli.guard import console
 from attrpriv.errors import UsageError
 from attrpriv.policy import Policy
 

@@ -16,7 +16,8 @@ from rich import box
 from rich.markup import escape as escape_markup
 from rich.table import Table
 
-from attrpriv.cli.lines import complaint, console, fit, hang
+from attrpriv.cli.guard import console
+from attrpriv.cli.lines import complaint, fit, hang
 from attrpriv.formatting import number, printable
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
@@ -25,6 +26,8 @@ from attrpriv.queries.query import Query
 from attrpriv.session.derived import computed_line, plans_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from attrpriv.accounting.ledger import Entry
@@ -330,7 +333,19 @@ def show_starter(written: Starter) -> None:
         shown.print(
             "No column's name says that it is sensitive, so none is proposed: decide what to hide, or name it (--secret)."
         )
-    shown.print("Replace each TODO, then run: attrpriv check " + escape(written.path.name))
+    if written.fitted is not None:
+        shown.print(f"wrote {escape(written.fitted.name)}: what public records say, with its confidence.")
+    name = escape(written.path.name)
+    if (left := written.left) is None:
+        shown.print(f"Nothing is left to decide. Next: attrpriv check {name}")
+        return
+    more = "" if left.count == 1 else f", the first of {left.count}"
+    shown.print(f"Left to decide{more}, in line {left.line}: {escape(left.question)}")
+    shown.print(f"Replace each TODO, then run: attrpriv check {name}")
+
+
+def show_tidied(out: Path, types: Mapping[str, str]) -> None:
+    console().print(f"wrote {escape(out.name)}: " + ", ".join(f"{escape(name)} ({kind})" for name, kind in types.items()))
 
 
 def show_demo(shown_demo: Demo) -> None:

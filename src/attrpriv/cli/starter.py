@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
-from attrpriv.engines.tables import Source, open_table, shown_name
-from attrpriv.errors import DataError, PolicyError, UsageError
+from attrpriv.cli.decisions import Decisions, Left, first_left
+from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
+from attrpriv.engines.tables import Source, open_table
+from attrpriv.errors import PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
-from attrpriv.problem.composition import Composition, parse_composition
 from attrpriv.problem.places import has_password, is_remote, is_url, ledger_beside, usable
-from attrpriv.queries.conditions import columns_of, parse_condition
-from attrpriv.queries.derived import Question, parse_questions, parts_of
-from attrpriv.queries.linear import parse_entries, parse_linear
-from attrpriv.queries.query import Query, quoted
-from attrpriv.session.named_columns import named_values
+from attrpriv.queries.query import quoted
 
 
 @dataclass(frozen=True)
@@ -31,9 +26,23 @@ class Starter:
     sniffed: bool
     open: bool = False
     """Whether no column's name says that it is sensitive, so that which one to hide is a decision too."""
+    fitted: Path | None = None
+    """The assumption that was fitted on public records, if any."""
+
+    @property
+    def left(self) -> Left | None:
+        """The first decision that is left to the owner."""
+        return first_left(self.text)
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema_version": 1, "path": str(self.path), "policy": self.text, "types_by_sample": self.sniffed}
+        return {
+            "schema_version": 1,
+            "path": str(self.path),
+            "policy": self.text,
+            "types_by_sample": self.sniffed,
+            "left": None if self.left is None else self.left.to_json(),
+            "fitted": None if self.fitted is None else str(self.fitted),
+        }
 
 
 def write_starter(
@@ -43,8 +52,12 @@ def write_starter(
     template: str | None = None,
     secret: str | None = None,
     releases: Sequence[str] = (),
+    decisions: Decisions | None = None,
 ) -> Starter:
-    """Write the starter policy beside the table, or where told; for a table in a database or a cluster, here."""
+    """Write the starter policy beside the table, or where told; for a table in a database or a cluster, here.
+
+    Decisions are written into it. Where public records are named and nothing is left open, an assumption is fitted on them.
+    """
     name = _template(template, secret, releases)
     if is_url(data) and has_password(data):
         raise UsageError("data: a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
@@ -53,7 +66,7 @@ def write_starter(
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
-    text = starter_text(source, data, path, name, proposal)
+    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path)
     failed = False
     try:
         path.write_text(text, encoding="utf-8")
@@ -61,7 +74,17 @@ def write_starter(
         failed = True
     if failed:
         raise UsageError(f"out: must be a place that can be written. Got {str(path)!r}.")
-    return Starter(path, text, sniffed=source.rows is None and not is_remote(data), open=OPEN in proposal.hidden)
+    sniffed = source.rows is None and not is_remote(data)
+    return Starter(path, text, sniffed, OPEN in proposal.hidden, _fitted(path, text, decisions, force))
+
+
+def _fitted(path: Path, text: str, decisions: Decisions | None, force: bool) -> Path | None:
+    """Fit the assumption to which the policy refers, if it refers to one and nothing is left to decide."""
+    if decisions is None or decisions.public is None or not decisions.fits(text) or first_left(text) is not None:
+        return None
+    from attrpriv.cli.fit import fit_policy
+
+    return fit_policy(path, decisions.public, decisions.assumption(path), None, force=force).out
 
 
 def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> str:
@@ -254,140 +277,3 @@ _TEMPLATES: Mapping[str, _Template] = {
     "counts": _Template("share", _COUNTS),
     "groups": _Template("share", _GROUPS),
 }
-
-
-# ----------------------------------------------------------------------------------------------------------------------------
-# What a starter policy hides and publishes: what its owner says, else what column names suggest, else nothing.
-#
-# A column is proposed as sensitive only where its name says so: income, gender, diagnosis. What must never change: names and
-# types decide, never a value; and where they do not, the word TODO stands in the place of a guess.
-
-
-OPEN = "TODO"
-Kind = Literal["mean", "share", "distribution", "columns"]
-_NUMBERS = ("integer", "boolean", "decimal", "float")
-_MEASURES = ("integer", "decimal", "float")
-_WORDS = ("text", "boolean")
-# What hardly anybody would publish of a group of persons: money, health, and who they are.
-_SENSITIVE = frozenset(
-    "income incomes salary salaries wage wages earnings wealth debt revenue profit sales "
-    "gender sex race ethnicity ethnic religion nationality citizenship party orientation "
-    "diagnosis diagnoses disease smoker smoking smokes hiv pregnant disability disabled depression alcohol drug drugs".split()
-)
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """The secret, and what is published of which columns."""
-
-    secret: str
-    kind: Kind
-    hidden: tuple[str, ...]
-    category: str | None
-    releases: tuple[str, ...]
-    averaged: tuple[str, ...]
-    events: tuple[str, ...]
-
-
-def propose(
-    columns: Mapping[str, str], kind: Kind, counted: bool, secret: str | None = None, releases: Sequence[str] = ()
-) -> Proposal:
-    """What the owner said, completed by what names and types suggest."""
-    hidden, text, category = _hidden(columns, kind) if secret is None else _said(columns, secret)
-    asked = tuple(one for text in releases for one in parse_questions(text))
-    if not asked:
-        published = _published(columns, hidden)
-        where = f"{quoted(published)} > {OPEN}"
-        said = f"count(*) filter (where {where})" if counted else f"avg({quoted(published)})"
-        return Proposal(text, kind, hidden, category, (said,), (published,), (where,))
-    parts = _known(columns, asked)
-    averaged = dict.fromkeys(column for part in parts for column in part.columns if column not in hidden)
-    events = dict.fromkeys(part.where for part in parts if part.where is not None and not {*hidden} & {*_read(part.where)})
-    return Proposal(text, kind, hidden, category, tuple(releases), tuple(averaged), tuple(events))
-
-
-def kind_of(secret: str) -> Kind:
-    """What kind of secret a text states."""
-    if parse_entries(secret) is not None:
-        raise UsageError(f"secret: a starter policy hides a mean, sum, count, share or distribution. Got {secret!r}.")
-    composition = parse_composition(secret)
-    if composition is None:
-        return "mean"
-    return "columns" if composition.kind == "columns" else "distribution" if composition.condition is None else "share"
-
-
-def one_column(secret: str) -> bool:
-    """Whether a count or share is of one column alone, as counts and groups need it."""
-    composition = parse_composition(secret)
-    return composition is not None and len(composition.reads) == 1
-
-
-def only_counts(releases: Sequence[str]) -> bool:
-    """Whether nothing but counts is published."""
-    asked = [part for text in releases for part in parts_of(parse_questions(text))]
-    return bool(asked) and all(part.kind == "count" for part in asked)
-
-
-def only_averages(releases: Sequence[str]) -> bool:
-    """Whether nothing is published but averages and sums over all rows."""
-    return all(part.plain and part.simple and part.column for text in releases for part in parts_of(parse_questions(text)))
-
-
-def _said(columns: Mapping[str, str], secret: str) -> tuple[tuple[str, ...], str, str | None]:
-    """The columns that a stated secret reads, its own text, and the category that it names."""
-    stated = parse_composition(secret) or parse_linear(secret)
-    read = stated.reads if isinstance(stated, Composition) else tuple(column for column, _ in stated.coefficients)
-    for column in read:
-        _require(columns, "secret", column)
-    condition = stated.condition if isinstance(stated, Composition) else None
-    values = [] if condition is None else [value for _, value in named_values(condition) if isinstance(value, str)]
-    return read, stated.text, values[0] if len(values) == 1 else None
-
-
-def _hidden(columns: Mapping[str, str], kind: Kind) -> tuple[tuple[str, ...], str, str | None]:
-    types = _NUMBERS if kind == "mean" else _WORDS
-    able = [name for name, found in columns.items() if found in types]
-    measured = [name for name, found in columns.items() if found in _MEASURES]
-    if kind == "mean" and len(able) < 2:
-        raise DataError(f"data: this template needs two numeric columns, one to hide and one to publish. Got {len(able)}.")
-    if kind != "mean" and not (able and measured):
-        raise DataError("data: this template needs a text or boolean column to hide and a numeric one to publish. Got none.")
-    column = next((name for name in able if is_sensitive(name)), OPEN)
-    inside = {"mean": "mean({})", "share": "share({} = 'TODO')", "distribution": "distribution({})", "columns": "columns({})"}[
-        kind
-    ]
-    return (column,), inside.format(quoted(column)), None
-
-
-def is_sensitive(name: str) -> bool:
-    """Whether a column's name says that it is sensitive.
-
-    >>> is_sensitive("family_income"), is_sensitive("Gender"), is_sensitive("height"), is_sensitive("sextant")
-    (True, True, False, False)
-    """
-    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-    return bool({*re.findall(r"[a-z]+", spaced.lower())} & _SENSITIVE)
-
-
-def _published(columns: Mapping[str, str], hidden: Sequence[str]) -> str:
-    """The first measure that is not sensitive itself."""
-    able = [name for name, found in columns.items() if found in _MEASURES and name not in hidden]
-    return next((name for name in able if not is_sensitive(name)), able[0] if able else OPEN)
-
-
-def _known(columns: Mapping[str, str], asked: Sequence[Question]) -> tuple[Query, ...]:
-    parts = parts_of(asked)
-    for part in parts:
-        for column in (*part.columns, *_read(part.where), *([part.group_by] if part.group_by is not None else [])):
-            _require(columns, "release", column)
-    return parts
-
-
-def _read(where: str | None) -> tuple[str, ...]:
-    return () if where is None else columns_of(parse_condition(where))
-
-
-def _require(columns: Mapping[str, str], key: str, column: str) -> None:
-    if column not in columns:
-        text = UNKNOWN_COLUMN.format(column=shown_name(column), hint=closest(columns, column))
-        raise DataError(text.replace("data:", f"{key}:", 1))

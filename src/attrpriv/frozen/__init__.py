@@ -6,6 +6,7 @@ is not 5, `true` is not 1); mappings cannot be changed afterwards. `to_json` and
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,8 @@ from attrpriv.frozen.known_keys import nearest_key
 from attrpriv.frozen.requirements import requirement, shown
 
 V = TypeVar("V")
+# What stands before the list of fields in a model's documentation.
+FIELDS = "\n\nFields:\n"
 
 
 class FrozenDict(dict[str, V]):
@@ -114,6 +117,20 @@ class FrozenModel(BaseModel):
 
     # Tells pydantic that nested values are validated as usual, so that an error inside them keeps its full path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy, with some values changed and not checked. What follows from values is not copied, and computed anew."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        """Its documentation lists what is said of its fields, so that `help` tells what an editor's schema tells."""
+        told = [f"    {name}: {one.description}." for name, one in cls.__pydantic_fields__.items() if one.description]
+        if told and "__doc__" in vars(cls) and cls.__doc__:
+            cls.__doc__ = f"{inspect.cleandoc(cls.__doc__)}{FIELDS}" + "\n".join(told)
 
     def to_json(self) -> dict[str, Any]:
         """JSON-able form; `from_json` reads it back to an equal value."""

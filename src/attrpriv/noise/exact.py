@@ -172,6 +172,20 @@ def coupled_draw(source: Sequence[int], target: Sequence[int], position: int) ->
     return _holder(target, begin + randbelow(width) if width else min(begin, total - 1))
 
 
+def coupled_weights(source: Sequence[int], target: Sequence[int], position: int) -> list[int]:
+    """The law of `coupled_draw`, as weights: how much of each of the target's slices lies in that of the position.
+
+    >>> coupled_weights([2, 0, 2], [1, 0, 3], 0), coupled_weights([2, 0, 2], [1, 0, 3], 2)
+    ([1, 0, 1], [0, 0, 2])
+    """
+    begin, width = sum(source[:position]), source[position]
+    if not width:
+        held = _holder(target, min(begin, sum(source) - 1))
+        return [int(k == held) for k in range(len(target))]
+    ends = list(accumulate(target))
+    return [max(0, min(end, begin + width) - max(end - size, begin)) for end, size in zip(ends, target, strict=True)]
+
+
 def _holder(slices: Sequence[int], point: int) -> int:
     """The position whose slice holds the point."""
     return bisect_right(list(accumulate(slices)), point)

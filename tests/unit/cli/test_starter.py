@@ -11,7 +11,7 @@ import pytest
 from attrpriv.demo import write_students
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import load_strict
-from attrpriv.queries.linear import parse_linear
+from attrpriv.queries.arithmetic import parse_linear
 from tests.end_to_end.material import ROWS, Said, policy, students, write_policy, write_table
 from tests.engines.backends import NO_POSTGRES, postgres
 

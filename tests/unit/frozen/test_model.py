@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 from collections.abc import Callable
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -26,6 +27,33 @@ class Example(FrozenModel):
     ends: Range | None = None
     parts: tuple[Inner, ...] = ()
     table: FrozenMap[Finite] = Field(default_factory=dict)
+
+
+class Computing(FrozenModel):
+    size: Positive
+
+    @cached_property
+    def twice(self) -> float:
+        return 2 * self.size
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_follows_from_a_value_is_computed_anew_in_a_copy(deep: bool) -> None:
+    made = Computing(size=1.0)
+    assert made.twice == 2.0
+    assert made.model_copy(update={"size": 3.0}, deep=deep).twice == 6.0
+    assert made.model_copy(deep=deep).twice == made.twice == 2.0
+
+
+def test_what_was_computed_is_no_part_of_a_value() -> None:
+    made, other = Computing(size=1.0), Computing(size=1.0)
+    assert made.twice == 2.0
+    assert made == other
+    assert other == made
+    assert hash(made) == hash(other)
+    assert repr(made) == repr(other)
+    assert made.to_json() == other.to_json() == {"size": 1.0}
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == other
 
 
 @pytest.mark.parametrize("bad", ["5", True, None, math.nan, math.inf, [1.0], 10**400])

@@ -1,0 +1,230 @@
+"""Mistakes that newcomers make: each is told with one cause and one way out, and the way out works when it is followed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from attrpriv.cli.app import app
+
+MEAN = """\
+attrpriv: 1
+data: staff.parquet
+epsilon: 1.0
+delta: 1e-6
+protect:
+  - secret: mean(education)
+    between: [12, 14]
+    within: 0.2
+assume:
+  kind: gaussian
+  mean: {education: 13}
+  sd: {hours: 9, education: 3.2}
+  correlation: {hours~education: 0.6}
+  tolerance: {mean: 0.01, sd: 0.02, slope: 0.05}
+release:
+  - avg(hours)
+"""
+COUNT = """\
+attrpriv: 1
+data: staff.parquet
+epsilon: 1.0
+delta: 1e-6
+protect:
+  - secret: share(sex = 'F')
+    between: [40%, 60%]
+    within: 2%
+assume:
+  kind: counts
+  sensitive: sex
+  given:
+    hours > 45:
+      F: 0.3
+      M: 0.4
+  prior: {F: 0.5}
+release:
+  - count(*) filter (where hours > 45)
+"""
+COLUMNS = """\
+attrpriv: 1
+data: staff.parquet
+epsilon: 1.0
+delta: 1e-6
+protect:
+  - secret: columns(education, sex)
+reference:
+  file: census.parquet
+  least_density: 0.8
+release:
+  - avg(hours)
+"""
+VIEW = """\
+attrpriv: 1
+data: staff.parquet
+epsilon: 1.0
+protect:
+  - secret: share(sex = 'F')
+    between: [40%, 60%]
+release:
+  - avg(hours)
+"""
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A policy in which `right` is written as `wrong`; the message has `cause` and `way`, and `then` is what that way makes."""
+
+    base: str
+    right: str
+    wrong: str
+    cause: str
+    way: str
+    then: str | None = None
+    """What the way out makes of what is wrong; left out: what was right."""
+
+
+def m(base: str, right: str, wrong: str, cause: str, way: str, then: str | None = None) -> Mistake:
+    return Mistake(base, right, wrong, cause, way, then)
+
+
+TOLERANCE = "  tolerance: {mean: 0.01, sd: 0.02, slope: 0.05}\n"
+REFERENCE = "reference:\n  file: census.parquet\n  least_density: 0.8\n"
+MISTAKES = {
+    "a key": m(MEAN, "epsilon:", "epsilom:", "epsilom: unknown key", "Did you mean epsilon?"),
+    "a key inside": m(MEAN, "tolerance:", "tolerence:", "tolerence: unknown key", "Did you mean tolerance?"),
+    "a secret's column": m(MEAN, "mean(education)", "mean(eduction)", "protect: the column", "Close: education."),
+    "a query's column": m(MEAN, "avg(hours)", "avg(hour)", "query: the column", "Close: hours."),
+    "a query's function": m(MEAN, "avg(hours)", "average(hours)", "release: query", "must be avg(column)"),
+    "a kind": m(MEAN, "kind: gaussian", "kind: gausian", "assume: kind", "Did you mean gaussian?"),
+    "a secret's function": m(MEAN, "mean(education)", "avrg(education)", "protect[0]", "must be mean(...)"),
+    "a pair": m(MEAN, "hours~education", "hours~educaton", "correlation: educaton", "Known are hours, education."),
+    "a pair with a dash": m(MEAN, "hours~education", "hours-education", "correlation: keys", "as in weight~income"),
+    "no delta": m(MEAN, "delta: 1e-6\n", "", "delta: a Gaussian mechanism needs", "delta"),
+    "no tolerance": m(MEAN, TOLERANCE, "", "tolerance: is required", "Add it."),
+    "a bare tolerance": m(MEAN, TOLERANCE, "  tolerance: 0.05\n", "tolerance: must be a mapping", "such as {mean: 0.01"),
+    "no sd": m(MEAN, "{hours: 9, education: 3.2}", "{hours: 9}", "education", "not a column with a standard deviation"),
+    "no correlation": m(MEAN, "  correlation: {hours~education: 0.6}\n", "", "correlation", "Missing: hours~education."),
+    "a correlation above 1": m(MEAN, "0.6}", "60}", "correlation: hours~education", "between -1 and 1", "60%}"),
+    "a negative sd": m(MEAN, "hours: 9", "hours: -9", "sd.hours", "must be greater than 0"),
+    "a range upside down": m(MEAN, "[12, 14]", "[14, 12]", "between: the low end", "below the high end"),
+    "a range of one value": m(MEAN, "[12, 14]", "12", "between", "must be a list"),
+    "within 0": m(MEAN, "within: 0.2", "within: 0", "within", "greater than 0"),
+    "no range": m(MEAN, "    between: [12, 14]\n    within: 0.2\n", "", "protect[0]", "needs between: [low, high]"),
+    "epsilon 0": m(MEAN, "epsilon: 1.0", "epsilon: 0", "epsilon", "greater than 0"),
+    "epsilon in words": m(MEAN, "epsilon: 1.0", "epsilon: one", "epsilon", "must be a number"),
+    "delta 1": m(MEAN, "delta: 1e-6", "delta: 1", "delta", "less than 1"),
+    "a table that is not there": m(MEAN, "staff.parquet", "stuff.parquet", "data: the file", "must exist"),
+    "a folder": m(MEAN, "data: staff.parquet", "data: .", "data: it must be one file", "Name a file in it"),
+    "a spreadsheet": m(MEAN, "data: staff.parquet", "data: staff.xlsx", "data: the file's name", "must end in .parquet"),
+    "an average of words": m(MEAN, "avg(hours)", "avg(sex)", "query: avg and sum", "need a numeric column"),
+    "another table": m(
+        MEAN, "avg(hours)", "SELECT avg(hours) FROM staff", "the only table", "FROM data", "SELECT avg(hours) FROM data"
+    ),
+    "a maximum": m(MEAN, "avg(hours)", "max(hours)", "max is not supported", "approx_quantile", "avg(hours)"),
+    "a tab": m(MEAN, "  - avg(hours)", "\t- avg(hours)", "line 16", "Indent with spaces"),
+    "a key twice": m(MEAN, "epsilon: 1.0", "epsilon: 1.0\nepsilon: 2.0", "line 4: keys must be unique", "Remove one"),
+    "no colon": m(MEAN, "attrpriv: 1", "attrpriv 1", "line 2: must be valid YAML", "colons"),
+    "another version": m(MEAN, "attrpriv: 1", "attrpriv: 2", "attrpriv", "must be 1"),
+    "a decision left": m(MEAN, "within: 0.2", "within: TODO", "within: must be decided", "Write your decision"),
+    "a percent sign that is no number": m(MEAN, "epsilon: 1.0", "epsilon: 1.0 %", "epsilon", "must be a number"),
+    "a list instead of a mapping": m(MEAN, "mean: {education: 13}", "mean: [13]", "assume[0].mean", "mapping"),
+    "a mean of no column": m(MEAN, "mean(education)", "mean()", "protect[0]", "must be mean(...)"),
+    "a bracket left open": m(MEAN, "avg(hours)", "avg(hours", "release: query", "avg(column)"),
+    "a value in double quotes": m(COUNT, "sex = 'F'", 'sex = "F"', "condition", "in single quotes: 'F'"),
+    "a value without quotes": m(COUNT, "sex = 'F'", "sex = F", "condition", "in single quotes: 'F'"),
+    "a value": m(COUNT, "sex = 'F'", "sex = 'Female'", "the policy lists 'F', 'M'", "Write one of these"),
+    "a value in lower case": m(COUNT, "sex = 'F'", "sex = 'f'", "the policy lists 'F', 'M'", "Did you mean 'F'?"),
+    "percent without its sign": m(COUNT, "[40%, 60%]", "[40, 60]", "shares must be from 0 to 1", "as in 25%"),
+    "a category left out": m(COUNT, "      M: 0.4\n", "", "given.hours > 45", "two or more categories"),
+    "an event that is not given": m(
+        COUNT, "where hours > 45)", "where hours > 40)", "must give the probability of hours > 40", "Got hours > 45"
+    ),
+    "a probability above 1": m(COUNT, "F: 0.3", "F: 30", "probabilities must be between 0 and 1", "Got 30", "F: 30%"),
+    "an average under counts": m(
+        COUNT, "count(*) filter (where hours > 45)", "avg(hours)", "must give the values of hours", "Got hours > 45"
+    ),
+    "another sensitive column": m(COUNT, "sensitive: sex", "sensitive: gender", "share(sex = 'F')", "must be about gender"),
+    "two kinds of secret": m(
+        *(COUNT, "assume:", "  - secret: mean(education)\n    between: [12, 14]\nassume:"),
+        *("mean(education)", "protect columns(education)"),
+    ),
+    "records that are not there": m(COLUMNS, "census.parquet", "cencus.parquet", "reference", "that can be read"),
+    "the table as public records": m(
+        COLUMNS, "file: census.parquet", "file: staff.parquet", "reference: must be of other records", "Find public records"
+    ),
+    "a density in percent, without its sign": m(
+        COLUMNS, "least_density: 0.8", "least_density: 80", "least_density", "must be at most 1", "least_density: 80%"
+    ),
+    "no public records": m(COLUMNS, REFERENCE, "", "reference: everything about columns", "Name a file"),
+    "a hidden column that the records lack": m(
+        *(COLUMNS, "columns(education, sex)", "columns(education, income)", "hidden columns must be in census.parquet"),
+        *("It has: education, sex.", "columns(education, sex)"),
+    ),
+    "a view without a range": m(VIEW, "    between: [40%, 60%]\n", "", "share(sex = 'F')", "needs between: [low, high]"),
+    "a median as a secret": m(
+        *(COLUMNS, "columns(education, sex)", "median(education)", "must be a mean, a sum, a count or a share"),
+        *("columns(education) hides", "columns(education)"),
+    ),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("newcomer")
+    random = np.random.default_rng(1)
+    education, sex = random.integers(8, 19, 2_000), np.where(random.random(2_000) < 0.5, "F", "M")
+    hours = np.rint(40 + 2 * (education - 13) + random.normal(0, 6, 2_000)).astype(int)
+    frame = pd.DataFrame({"education": education, "hours": hours, "sex": sex, "income": random.normal(5e4, 9e3, 2_000)})
+    frame.to_parquet(folder / "staff.parquet")
+    public = {"education": random.integers(8, 19, 9_000), "sex": np.where(random.random(9_000) < 0.5, "F", "M")}
+    pd.DataFrame(public).to_parquet(folder / "census.parquet")
+    return folder
+
+
+def check(folder: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> tuple[int, str]:
+    monkeypatch.chdir(folder)
+    Path("p.yaml").write_text(text, encoding="utf-8")
+    done = CliRunner().invoke(app, ["check", "p.yaml"])
+    return done.exit_code, " ".join(done.output.split())
+
+
+def test_there_are_fifty() -> None:
+    assert len(MISTAKES) >= 50
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_its_cause_and_its_way_out(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = MISTAKES[name]
+    assert one.right in one.base
+    code, told = check(place, one.base.replace(one.right, one.wrong, 1), monkeypatch)
+    assert code in (2, 3)
+    assert one.cause in told
+    assert one.way in told
+    suggested = re.search(r"(?:Did you mean|Close:) (\S+?)[?.](?: |$)", told)
+    if suggested:  # what it suggests is what was right
+        assert suggested[1].strip("'") in one.right
+    code, told = check(place, one.base.replace(one.right, one.right if one.then is None else one.then, 1), monkeypatch)
+    assert code == 0, told
+
+
+def test_a_mechanism(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(place, MEAN, monkeypatch)
+    wrong = CliRunner().invoke(app, ["plan", "p.yaml", "--mechanism", "gausian"])
+    assert wrong.exit_code == 2
+    assert "Did you mean gaussian?" in wrong.output
+    assert CliRunner().invoke(app, ["plan", "p.yaml", "--mechanism", "gaussian"]).exit_code == 0
+
+
+def test_a_second_ledger_of_one_table_is_told(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(place, VIEW + "ledger: first.ledger\n", monkeypatch)
+    assert CliRunner().invoke(app, ["release", "p.yaml"]).exit_code == 0
+    _, told = check(place, VIEW + "ledger: second.ledger\n", monkeypatch)
+    assert "first.ledger" in told
+    code, told = check(place, VIEW + "ledger: first.ledger\n", monkeypatch)
+    assert (code, "second.ledger" in told) == (0, False)

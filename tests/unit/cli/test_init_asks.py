@@ -1,0 +1,195 @@
+"""`init` as a conversation and by options: it ends in a policy that `check` accepts, or in one exact question."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from attrpriv.cli.app import app
+from attrpriv.cli.conversation import Told, converse
+from attrpriv.cli.decisions import Decisions, first_left, pair
+from attrpriv.engines.tables import open_table
+from attrpriv.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, rows, seed in (("staff", 4_000, 1), ("census", 9_000, 2)):
+        random = np.random.default_rng(seed)
+        education = random.integers(8, 19, rows)
+        sex = np.where(random.random(rows) < 0.5, "F", "M")
+        hours = np.rint(40 + 2 * (education - 13) + 3 * (sex == "M") + random.normal(0, 6, rows))
+        frame = pd.DataFrame({"education": education, "hours": hours.astype(int), "sex": sex, "home town": 77731})
+        frame.to_parquet(f"{name}.parquet")
+    pd.read_parquet("staff.parquet").to_csv("staff.csv", index=False)
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, [*words])
+
+
+def talk(data: str, *answers: str) -> tuple[Told, list[str]]:
+    """The conversation with these answers, an empty one for Enter; and what was said."""
+    left, said = iter(answers), list[str]()
+
+    def ask(question: str, default: str | None = None) -> str:
+        said.append(question)
+        return next(left) or (default or "")
+
+    told = converse(open_table(Path(data)), ask, said.append)
+    assert list(left) == []
+    return told, said
+
+
+CHECKED = {
+    "a mean": ("--secret", "mean(education)", "--release", "avg(hours)", "--between", "12,14", "--within", "0.2"),
+    "a share behind an average": (
+        "--secret",
+        "share(sex = 'F')",
+        "--release",
+        "avg(hours)",
+        "--between",
+        "40%,60%",
+        "--within",
+        "2%",
+    ),
+    "a share behind a count": (
+        *("--secret", "share(sex = 'F')", "--release", "count(*) filter (where hours > 45)"),
+        *("--between", "40%,60%", "--within", "2%"),
+    ),
+    "everything": ("--secret", "columns(education, sex)", "--least-density", "0.8", "--release", "avg(hours)"),
+}
+
+
+@pytest.mark.parametrize("options", CHECKED.values(), ids=CHECKED)
+def test_options_that_decide_everything_make_a_policy_that_check_accepts(options: tuple[str, ...]) -> None:
+    done = run("init", "staff.parquet", "--public", "census.parquet", *options)
+    assert done.exit_code == 0, done.output
+    assert "Nothing is left to decide" in done.output
+    assert run("check", "staff.yaml").exit_code == 0
+
+
+def test_what_is_left_is_one_question() -> None:
+    done = run(
+        "init",
+        "staff.parquet",
+        "--secret",
+        "mean(education)",
+        "--release",
+        "avg(hours)",
+        "--public",
+        "census.parquet",
+        "--json",
+    )
+    left = json.loads(done.output)["left"]
+    assert (left["key"], left["count"]) == ("between", 2)
+    assert Path("staff.yaml").read_text().splitlines()[left["line"] - 1].strip().startswith("between:")
+    assert json.loads(done.output)["fitted"] is None
+    again = run("init", "staff.parquet", *CHECKED["a mean"], "--public", "census.parquet", "--force", "--json")
+    assert json.loads(again.output)["left"] is None
+    assert Path(json.loads(again.output)["fitted"]).exists()
+
+
+def test_the_private_table_is_no_public_record() -> None:
+    done = run("init", "staff.parquet", *CHECKED["a mean"], "--public", "staff.parquet")
+    assert done.exit_code == 2
+    assert "public" in done.output
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--least-density", "0.5"), ("--rows", "10"), ("--between", "12"), ("--between", "1,2,3")]
+)
+def test_a_decision_without_a_place_is_refused(option: str, value: str) -> None:
+    done = run("init", "staff.parquet", "--secret", "mean(education)", option, value)
+    assert done.exit_code == 2
+    assert option[2:] in done.output
+    assert not Path("staff.yaml").exists()
+
+
+def test_a_csv_file_is_asked_for_its_rows() -> None:
+    left = json.loads(run("init", "staff.csv", "--secret", "columns(sex)", "--json").output)["left"]
+    assert left["key"] == "rows"
+    done = run("init", "staff.csv", "--secret", "columns(sex)", "--rows", "4000", "--force", "--json")
+    assert json.loads(done.output)["left"]["key"] == "file"
+
+
+TALKS = {
+    "a mean": (
+        ("1", "education", "avg(hours)", "census.parquet", "12, 14", "0.2"),
+        Told("mean(education)", ("avg(hours)",), "school", Decisions(None, "12, 14", "0.2", None, Path("census.parquet"))),
+    ),
+    "a share behind a count": (
+        ("2", "sex", "F", "count(*) filter (where hours > 45)", "", "40% 60%", ""),
+        Told("share(sex = 'F')", ("count(*) filter (where hours > 45)",), None, Decisions(None, "40%, 60%", "all")),
+    ),
+    "a share of rows": (
+        ("2", "sex", "F", "rows", "", "40%, 60%", ""),
+        Told("share(sex = 'F')", (), "hospital", Decisions(None, "40%, 60%", None)),
+    ),
+    "everything": (
+        ("3", 'education, "home town"', "census.parquet", ""),
+        Told('columns(education, "home town")', (), "columns", Decisions(None, None, None, "0.8", Path("census.parquet"))),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TALKS)
+def test_a_conversation(name: str) -> None:
+    answers, expected = TALKS[name]
+    told, _ = talk("staff.parquet", *answers)
+    assert told == expected
+
+
+def test_what_cannot_be_is_asked_again_with_the_reason() -> None:
+    answers = ("4", "1", "incomes", "sex", "education", "avg(", "avg(hours)", "nowhere.parquet", "", "12", "12 14", "1")
+    told, said = talk("staff.parquet", *answers)
+    assert told.secret == "mean(education)"
+    reasons = [line for line in said if "Got" in line or "must" in line]
+    assert len(reasons) >= 6
+    assert not any("77731" in line for line in said)  # nothing of the table
+
+
+def test_rows_of_a_csv_file_are_asked_for() -> None:
+    told, _ = talk("staff.csv", "3", "sex", "many", "4000", "census.parquet", "0", "0.7")
+    assert told.decisions == Decisions(4000, None, None, "0.7", Path("census.parquet"))
+
+
+def test_comments_are_no_decisions() -> None:
+    assert first_left("# TODO\nepsilon: 1 # TODO\n") is None
+    with pytest.raises(UsageError, match="two values"):
+        pair("5")
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    if sys.platform == "win32":
+        pytest.skip("needs a pseudo-terminal")
+    import pty
+
+    ends = pty.openpty()
+    yield ends
+    for end in ends:
+        os.close(end)
+
+
+def test_in_a_terminal_it_asks(terminal: tuple[int, int], place: Path) -> None:
+    import subprocess
+
+    ours, theirs = terminal
+    os.write(ours, b"3\neducation, sex\ncensus.parquet\n\n")
+    command = [sys.executable, "-m", "attrpriv", "init", "staff.parquet"]
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, timeout=120, check=False)
+    shown = os.read(ours, 100_000).decode()
+    assert done.returncode == 0, shown
+    assert "What must stay hidden?" in shown
+    assert run("check", "staff.yaml").exit_code == 0
