@@ -9,7 +9,7 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-lowest test-postgres lint format bench bench-utility mutants build clean
+.PHONY: help setup demo test test-all test-lowest test-postgres lint format docs bench bench-utility mutants build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -42,6 +42,9 @@ lint: $(VENV)/.dev  ## check style, formatting and types
 format: $(VENV)/.dev  ## format the code and repair what can be repaired
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev  ## build the documentation site into build/site, offline and strictly
+	$(BIN)/python scripts/docs_site.py
 
 bench: $(VENV)/.dev  ## run every benchmark in bench/
 	@for f in bench/*.py; do \

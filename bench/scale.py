@@ -91,8 +91,9 @@ def plan(path: Path, columns: int) -> None:
 
 def one_pass(path: Path, columns: int) -> None:
     """The pass alone, of all columns."""
-    grids = public_grids(policy(columns))
-    scan(open_table(path), [ColumnRead(f"c{k}", grid=grids.get(f"c{k}")) for k in range(columns)])
+    names = [f"c{k}" for k in range(columns)]
+    grids = public_grids(policy(columns).assume, names)
+    scan(open_table(path), [ColumnRead(name, grid=grids.get(name)) for name in names])
 
 
 def products(path: Path, columns: int) -> None:

@@ -39,7 +39,7 @@ def row(method: Method) -> tuple[str, ...]:
         quoted(method.shapes()) if method.shapes() else "any",
         statistics(method),
         sequences(method),
-        "yes" if method.reads_secret else "no",
+        reads_secret(method),
         "yes" if method.needs_delta else "no",
         quoted(method.proofs) or NONE,
         quoted(folders(method)),
@@ -71,6 +71,14 @@ def sequences(method: Method) -> str:
     if not method.follows:
         return "alone"
     return f"after {quoted(method.follows)}" + (f"; alone under {alone}" if alone else "")
+
+
+def reads_secret(method: Method) -> str:
+    """Whether answers are made of the sensitive columns; where only some forms do, under which shapes."""
+    reading = [form for form in method.forms if form.reads_secret]
+    if len(reading) == len(method.forms):
+        return "yes"
+    return f"under {quoted(shape for form in reading for shape in form.shapes)}" if reading else "no"
 
 
 def folders(method: Method) -> list[str]:

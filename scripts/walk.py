@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = (
     ("formatting", "lazy"),
     ("errors",),
-    ("notebook",),
+    ("notebook", "pictures"),
     ("frozen",),
     ("numerics",),
     ("noise",),
@@ -48,7 +48,7 @@ ROOMS = (
     ("policy",),
     ("accounting",),
     ("session",),
-    ("audit", "demo", "extend"),
+    ("audit", "demo", "extend", "report"),
     ("cli", "__main__", "__init__"),
 )
 POLICY = """attrpriv: 1
