@@ -29,6 +29,7 @@ from attrpriv.assumptions.records import Member, Records
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.numerics.calibration.recorded_members import RecordedLaw, SecretRange
+from attrpriv.numerics.laws.records import whole_between
 from attrpriv.problem.counted import count_pairs
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of, refusing
@@ -223,7 +224,7 @@ def _of_form(problem: Problem, theta: Sequence[Records], secret: Secret) -> tupl
     unit = _unit(problem, theta, column, read=False)
     # The range in sums: a mean is one n-th of it.
     each = Fraction(problem.n, secret.forms[0].weight(problem.n)) / unit
-    low, high = math.ceil(exactly(secret.ends[0]) * each), math.floor(exactly(secret.ends[1]) * each)
+    low, high = whole_between(*secret.ends, each)
     if not low < high:
         raise QueryError(f"{secret.text}: its range holds fewer than two values of {problem.n} rows. Widen it.")
     apart = high - low if secret.within is None else min(high - low, math.ceil(exactly(secret.within) * each))

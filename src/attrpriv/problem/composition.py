@@ -13,15 +13,14 @@ never change: cells are disjoint, cover the table, and are functions of one row 
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
 from attrpriv.errors import QueryError
+from attrpriv.numerics.laws.records import whole_between
 from attrpriv.queries.conditions import Compare, Condition, Join, Written, columns_of, condition_of, literal
 from attrpriv.queries.query import quoted
 from attrpriv.queries.sql import parse_expression
@@ -138,13 +137,12 @@ def _ranged_cells(
 
 
 def _counts(kind: Kind, ends: tuple[float, float], n: int) -> tuple[int, int]:
-    """The whole numbers in a range of shares or counts. Shares are read as the decimal fractions they are written as."""
-    low, high = (Fraction(repr(end)) * (1 if kind == "count" else n) for end in ends)
+    """The whole numbers in a range of shares or counts."""
     top = n if kind == "count" else 1
     if not (0 <= ends[0] <= ends[1] <= top):
         what = "counts from 0 to the number of rows" if kind == "count" else "shares from 0 to 1"
         raise QueryError(f"between: must be {what}. Got [{ends[0]:g}, {ends[1]:g}].")
-    return math.ceil(low), math.floor(high)
+    return whole_between(*ends, 1 if kind == "count" else n)
 
 
 def _narrowed(cells: Sequence[Cell], n: int) -> tuple[Cell, ...]:

@@ -1,7 +1,7 @@
 """Which counts of a category must look alike: the pairs of a count or share, in whole rows.
 
-What must never change: ranges of shares become the whole counts inside them, read as the decimal fractions they are written as;
-a distance is rounded up to whole rows, because hiding more is safe.
+What must never change: ranges of shares become the whole counts inside them, with ends read outward by one float, and a
+distance is rounded up to whole rows: hiding more is safe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from attrpriv.errors import QueryError
 from attrpriv.numerics.laws.intervals import IntervalUnion
-from attrpriv.numerics.laws.records import CountPairs
+from attrpriv.numerics.laws.records import CountPairs, first_whole, last_whole, whole_between
 from attrpriv.problem.secret import Secret
 
 
@@ -70,9 +70,11 @@ def counts_in(case: IntervalUnion, n: int, scale: int) -> tuple[tuple[int, int],
 
 def _whole(end: float, scale: int, closed: bool, *, upwards: bool) -> int:
     """The first whole count at or beyond an end, beyond it where the end itself does not belong."""
+    if closed:
+        return first_whole(end, scale) if upwards else last_whole(end, scale)
     exact = Fraction(repr(end)) * scale
     count = math.ceil(exact) if upwards else math.floor(exact)
-    return count if closed or count != exact else count + (1 if upwards else -1)
+    return count if count != exact else count + (1 if upwards else -1)
 
 
 def _scale(secret: Secret, n: int) -> int:
@@ -95,5 +97,4 @@ def _range(secret: Secret, n: int, scale: int) -> tuple[int, int]:
         return min(runs[0][0] for runs in held), max(runs[-1][1] for runs in held)
     if secret.ends is None:
         return 0, n
-    low, high = (Fraction(repr(end)) * scale for end in secret.ends)
-    return math.ceil(low), math.floor(high)
+    return whole_between(*secret.ends, scale)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import QueryError
-from attrpriv.numerics.laws.intervals import parse_cases
+from attrpriv.numerics.laws.intervals import parse_case, parse_cases
 from attrpriv.numerics.laws.records import CountPairs
 from attrpriv.problem.counted import count_pairs, counts_in, share_range
 from attrpriv.problem.secret import Parameter, Secret
@@ -35,6 +35,21 @@ def pairs(secret: str, n: int, **data: Any) -> CountPairs:
 )
 def test_shares_become_the_whole_counts_inside(ends: tuple[float, float], n: int, low: int, high: int) -> None:
     assert pairs(SHARE, n, between=ends) == CountPairs(n, low, high, high - low)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(2, 10**6), st.data())
+def test_an_end_that_was_computed_holds_the_count_that_was_meant(n: int, data: st.DataObject) -> None:
+    """2/3 of three rows are two rows, though the float that writes it is smaller; likewise at the lower end."""
+    low = data.draw(st.integers(0, n - 1))
+    high = data.draw(st.integers(low + 1, n))
+    assert pairs(SHARE, n, between=(low / n, high / n)) == CountPairs(n, low, high, high - low)
+    assert counts_in(parse_case(f"[{low / n!r}, {high / n!r}]"), n, n) == ((low, high),)
+
+
+def test_the_decimal_that_writes_two_thirds_is_smaller() -> None:
+    """Read as it is written, the range would leave out two of three rows."""
+    assert Fraction(repr(2 / 3)) * 3 < 2
 
 
 def test_a_float_product_would_miss_the_end() -> None:

@@ -185,8 +185,8 @@ def _compositions(n: int, cells: int) -> Iterator[tuple[int, ...]]:
 
 
 def _within(counts: tuple[int, ...], n: int, between: dict[str, tuple[float, float]]) -> bool:
-    exact = [(Fraction(repr(low)) * n, Fraction(repr(high)) * n) for low, high in between.values()]
-    return all(low <= count <= high for count, (low, high) in zip(counts, exact, strict=True))
+    """A share is in a range where the float that writes it is: 2/3 is in [0, 2 / 3]."""
+    return all(low <= count / n <= high for count, (low, high) in zip(counts, between.values(), strict=True))
 
 
 def test_the_view_keeps_less_than_all_rows_of_what_is_not_refused() -> None:

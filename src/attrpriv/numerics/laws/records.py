@@ -43,6 +43,26 @@ def exactly(value: Number) -> Fraction:
     return value if isinstance(value, Fraction) else Fraction(repr(float(value)))
 
 
+def whole_between(low: float, high: float, scale: int | Fraction) -> tuple[int, int]:
+    """The first and the last whole number in a range of floats times `scale`, read outward.
+
+    An end that was computed, as 2/3 is, lies a little inside or outside of the number that was meant. The next float beyond it
+    is beyond that number too, so nothing that was meant is left out.
+
+    >>> whole_between(0, 2 / 3, 3), whole_between(0.29, 0.58, 100)
+    ((0, 2), (29, 58))
+    """
+    return first_whole(low, scale), last_whole(high, scale)
+
+
+def first_whole(low: float, scale: int | Fraction) -> int:
+    return math.ceil(Fraction(math.nextafter(low, -math.inf)) * scale)
+
+
+def last_whole(high: float, scale: int | Fraction) -> int:
+    return math.floor(Fraction(math.nextafter(high, math.inf)) * scale)
+
+
 @dataclass(frozen=True)
 class RecordLaws:
     """The law of one row's contribution, in the secret's category and outside of it.
