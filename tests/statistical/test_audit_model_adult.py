@@ -65,11 +65,8 @@ def test_it_does_not_show_on_the_view_and_shows_again_on_a_wrong_one(records: pd
     def wrong(table: pd.DataFrame, seed: int) -> pd.DataFrame:
         return table.sample(frac=0.85, random_state=seed)
 
-    defences: dict[str, Any] = {"view": view, "wrong": wrong}
-    audit = ap.audit_model(
-        *(scaled, records, SECRET, VALUES),
-        **{"rows": 5_000, "defences": defences, "shadows": 150, "targets": 150, "jobs": 1, "seed": 1, "confidence": 1 - 1e-7},
-    )
+    size: dict[str, Any] = {"rows": 5_000, "shadows": 150, "targets": 150, "jobs": 1, "seed": 1, "confidence": 1 - 1e-7}
+    audit = ap.audit_model(scaled, records, SECRET, VALUES, defences={"view": view, "wrong": wrong}, **size)
     on_view = [one for one in audit.results if one.trained_on == "view"]
     assert on_view
     assert all(one.low <= 0.5 <= one.high for one in on_view)

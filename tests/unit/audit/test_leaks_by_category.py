@@ -42,7 +42,8 @@ def found(assumed: dict[str, Any], secret: dict[str, Any] | None = None, **chang
 
 def summed(n: int, m: int, inside: float, outside: float) -> Any:
     """The number of rows of an event, all counts, by adding up."""
-    return np.convolve(stats.binom.pmf(range(m + 1), m, inside), stats.binom.pmf(range(n - m + 1), n - m, outside))
+    laws: list[Any] = [np.asarray(stats.binom.pmf(range(k + 1), k, p)) for k, p in ((m, inside), (n - m, outside))]
+    return np.convolve(laws[0], laws[1])
 
 
 def test_averages_of_groups() -> None:
