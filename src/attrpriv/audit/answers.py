@@ -1,6 +1,7 @@
 """What a model answers to rows that everybody knows: scores on one scale, so that they can be compared from model to model.
 
-Chances become log-odds against the first class, because a linear attack sees more in them.
+Chances become log-odds against the first class, because a linear attack sees more in them. Where a model gives the logarithms
+itself, they are taken: naive Bayes is so sure that its chances are rounded to 0 and 1, and what they told is lost.
 
 What must never change: the rows that are asked about (the probe) are the same for all models of an audit, and public.
 """
@@ -18,7 +19,7 @@ from attrpriv.errors import UsageError
 
 PROBE_ROWS = 300
 _LEAST_CHANCE = 1e-6
-_METHODS = ("predict_proba", "decision_function", "predict")
+_METHODS = ("predict_log_proba", "predict_proba", "decision_function", "predict")
 
 
 def answers_of(fitted: Any, probe: Any) -> Floats:
@@ -29,8 +30,11 @@ def answers_of(fitted: Any, probe: Any) -> Floats:
     if how is None and not callable(fitted):
         raise UsageError("probe: the model has no predict and cannot be called. Give a function that takes it, as probe.")
     ask: Callable[[Any], Any] = fitted if how is None else getattr(fitted, how)
-    found = np.asarray(ask(_rows_for(fitted, probe)))
-    if how == "predict_proba":
+    with np.errstate(divide="ignore"):  # a logarithm of a chance of 0
+        found = np.asarray(ask(_rows_for(fitted, probe)))
+    if how == "predict_log_proba":
+        found = differences(found)
+    elif how == "predict_proba":
         found = log_odds(found)
     elif found.dtype.kind not in "biuf":  # names of classes
         found = np.unique(found, return_inverse=True)[1]
@@ -43,6 +47,13 @@ def log_odds(chances: Any) -> Floats:
     if kept.ndim < 2 or kept.shape[-1] < 2:
         return np.asarray(np.log(kept) - np.log1p(-kept))
     return np.asarray(np.log(kept[..., 1:]) - np.log(kept[..., :1]))
+
+
+def differences(logs: Any) -> Floats:
+    """Of each class against the first one, where the logarithms of chances are given; a chance of 0 is the least one."""
+    kept = np.asarray(logs, np.float64)
+    kept = np.where(np.isneginf(kept), np.log(_LEAST_CHANCE), kept)
+    return np.asarray(kept[..., 1:] - kept[..., :1])
 
 
 def _rows_for(fitted: Any, probe: Any) -> Any:

@@ -15,13 +15,15 @@ table has. The two values are `distance` of a row's standard deviation apart (or
 | n | the number of rows |
 
 Given the property, an average is normal for many rows, and moves with it by its regression. That is exact for normal rows; for
-others it is about right near their own mean (`audit_release` looks closer).
+others it is about right near their own mean (`audit_release` looks closer). What an assumption about categories says of a share
+is in `leaks_by_category`.
 
 What must never change: no row of a private table is read.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -29,7 +31,10 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import Field
 
+from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.groups import Groups
+from attrpriv.audit.leaks_by_category import TwoValues, told_by_counts, told_by_groups
 from attrpriv.audit.model import frame_of
 from attrpriv.audit.tables import Floats
 from attrpriv.audit.views import require_other_records
@@ -145,7 +150,7 @@ def leaks(
 ) -> LeakageMap:
     """The leakage map of public records, or of the law that a policy assumes.
 
-    records   public rows: a file or a table. Left out: the moments of the policy's gaussian assumption
+    records   public rows: a file or a table. Left out: the policy's gaussian, groups or counts assumption
     policy    its secrets are the properties, with the distances that it states; left out: every column is one
     rows      of the table that is to be protected; left out: the policy's, or as many as there are records
     distance  of two values of a property, in standard deviations of a row, where the policy states none
@@ -160,7 +165,7 @@ def leaks(
     if not 0 < distance <= 10:
         raise UsageError(f"distance: must be above 0, in standard deviations of a row, such as 0.1. Got {distance!r}.")
     if records is None and policy is None:
-        raise UsageError("records, policy: one of them is needed. Give public records, or a policy with a gaussian assumption.")
+        raise UsageError("records, policy: one of them is needed. Give public records, or a policy with an assumption.")
     if records is None and policy is not None:
         return _of_law(policy, rows, distance)
     if policy is not None:
@@ -279,14 +284,39 @@ def _of_law(policy: Policy, rows: int | None, distance: float) -> LeakageMap:
     n = rows or policy.rows
     if n is None:
         raise UsageError("rows: must be given, because the policy does not say how many rows the table has.")
-    assumed = policy.problem((Query("count"),), n, {}).assumed(Gaussian)
-    if not assumed:
-        raise UsageError("policy: must have a gaussian assumption, or give public records with --public.")
-    law = assumed[0]
+    problem = policy.problem((Query("count"),), n, {})
+    if problem.assumed(Gaussian):
+        found = _of_moments(problem.assumed(Gaussian)[0], policy, n, distance)
+    elif problem.theta and all(isinstance(one, Groups | Counts) for one in problem.theta):
+        found = _of_categories(problem.theta, policy, n)
+    else:
+        raise UsageError("policy: must assume gaussian, groups or counts, or give public records with --public.")
+    return LeakageMap(rows=n, distance=distance, source="the stated assumption", leaks=found)
+
+
+def _of_moments(law: Gaussian, policy: Policy, n: int, distance: float) -> tuple[Leak, ...]:
     columns = [c for c in law.columns if law.complete or law.near(c) is not None]
     scores = {f"mean({quoted(c)})": (c, f"avg({quoted(c)})", None) for c in columns}
     matrix = np.array(law.correlation_matrix(columns))
     sds = {f"mean({quoted(c)})": law.sd_of(c) for c in columns}
     origins = {name: column for name, (column, _, _) in scores.items()}
-    found = _leaks(scores, origins, matrix, sds, n, distance, _stated(policy, scores))
-    return LeakageMap(rows=n, distance=distance, source="the stated assumption", leaks=found)
+    return _leaks(scores, origins, matrix, sds, n, distance, _stated(policy, scores))
+
+
+def _of_categories(laws: Sequence[object], policy: Policy, n: int) -> tuple[Leak, ...]:
+    """Of several laws, the one that tells most."""
+    found: dict[tuple[str, str], Leak] = {}
+    counted = [one for one in policy.protect if one.composition is not None and one.composition.condition is not None]
+    if not counted:
+        raise UsageError("policy: must protect a share or a count of some categories, or give public records with --public.")
+    for secret, law in itertools.product(counted, laws):
+        told = told_by_groups(law, secret, n) if isinstance(law, Groups) else ()
+        told = told_by_counts(law, secret, n, policy.bins) if isinstance(law, Counts) else told
+        two = TwoValues.of(secret, n)[0]
+        unit = 1 if secret.composition is not None and secret.composition.kind == "count" else n
+        for one in told:
+            key = (one.statistic, secret.text)
+            if key not in found or one.right > found[key].right:
+                apart = (two.second - two.first) / unit
+                found[key] = Leak(statistic=one.statistic, property=secret.text, apart=apart, right=one.right)
+    return tuple(found.values())

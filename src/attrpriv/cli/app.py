@@ -17,9 +17,11 @@ import typer
 
 from attrpriv import __version__
 from attrpriv.cli.audit_command import audit
-from attrpriv.cli.guard import PLAN_COLUMNS, Commands, flat, guarded, number, print_csv, print_json, showing, working
+from attrpriv.cli.guard import Commands, guarded, number, print_csv, print_json, showing, working
 from attrpriv.cli.leaks_command import leaks
-from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, PolicyFile, QueryTexts, Spend, WantedError
+from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, Plot, PolicyFile, QueryTexts, Spend, WantedError
+from attrpriv.cli.picture import picture, require_picture
+from attrpriv.cli.plan_command import plan
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -177,63 +179,7 @@ def check(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fals
             raise typer.Exit(found.refusal.exit_code)
 
 
-@app.command()
-def plan(
-    policy: PolicyFile,
-    queries: QueryTexts = None,
-    mechanism: Mechanism = "auto",
-    by: By = "rmse",
-    error: WantedError = None,
-    spend: Spend = None,
-    against: Annotated[
-        Path | None,
-        typer.Option(
-            "--against", metavar="FILE", help="Try each plan on public rows: the epsilon that holds on rows like them."
-        ),
-    ] = None,
-    as_csv: AsCsv = False,
-    as_json: AsJson = False,
-) -> None:
-    """Mechanisms side by side, with their expected error. Reads no row."""
-    from attrpriv.cli import render
-    from attrpriv.cli.checks import missing_table
-    from attrpriv.session.session import Session
-
-    with guarded(as_json):
-        session = Session(policy=policy)
-        if not queries and not session.policy.release and session.policy.whole_columns:
-            if against is not None:
-                raise UsageError("against: tries noise on averages, and this policy hides columns by a view, on any rows.")
-            shown = session.view_plan()
-            if as_json:
-                print_json({"schema_version": 1, "rows": shown.rows, "plan": shown.to_json()})
-            else:
-                render.note(missing_table(session.policy))
-                render.show_view_plan(shown)
-            return
-        trials = None
-        if against is None:
-            ranked = session.ranked(queries or None, cast("Measure", by), mechanism=mechanism, error=error, spend=spend)
-        else:
-            from attrpriv.cli.against import show_trials
-            from attrpriv.session.against import try_on
-
-            with working("trying the plans on public rows"):
-                trials = try_on(session, against, queries or None, mechanism, by=cast("Measure", by), error=error, spend=spend)
-            ranked = trials.ranked
-        if as_json:
-            print_json(ranked.entries() if trials is None else trials.entries())
-        elif as_csv:
-            print_csv(PLAN_COLUMNS, map(flat, ranked.entries()))
-        else:
-            render.note(missing_table(session.policy))
-            render.show_ranked(ranked, session.ledger_note(queries or None, ranked.plan, spend), error)
-            if trials is not None:
-                show_trials(trials)
-        if ranked.refused is not None:
-            refusal = ranked.refused.error()
-            render.complain(str(refusal), refusal.ways, told=not (as_json or as_csv))
-            raise typer.Exit(refusal.exit_code)
+app.command()(plan)
 
 
 @app.command()
@@ -274,6 +220,7 @@ def view(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     low_memory: Annotated[bool, typer.Option("--low-memory", help="Slower, in less than half the memory.")] = False,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """Write rows to compute on whose composition says nothing about the secret (real records: not to publish)."""
@@ -284,10 +231,12 @@ def view(
     with guarded(as_json), Session(policy=policy, clock=lambda: clock()) as session:
         if out is None:
             raise UsageError("out: must name the Parquet file to write, as in --out rows.parquet. Got none.")
+        require_picture(plot, other=out)
         with working("drawing the view"):
             shares = None if split is None else read_parts(split)
             plan = session.view(out, split=shares, force=force, low_memory=low_memory)
         written = written_view(plan, out, shares)
+        picture(plot, lambda subjects: subjects.kept(plan))
         if as_json:
             print_json(written.to_json())
         else:
@@ -343,13 +292,16 @@ def ledger(
         str | None, typer.Option("--head", help="With --verify: a head digest you kept, to find a cut end.")
     ] = None,
     recheck: Annotated[bool, typer.Option("--recheck", help="Recompute every certificate, with no data.")] = False,
+    plot: Plot = None,
     as_json: AsJson = False,
 ) -> None:
     """What was released about this table so far, and what is left of its budget."""
     from attrpriv.cli.recorded import Recorded, show
 
     with guarded(as_json):
+        require_picture(plot)
         found = Recorded.read(policy, verify=verify, head=head, recheck=recheck)
+        picture(plot, lambda subjects: subjects.budget(found.left()))
         if as_json:
             print_json(found.to_json())
         else:

@@ -14,6 +14,7 @@ QueryTexts = Annotated[
     list[str] | None,
     typer.Argument(metavar="QUERY", help="avg(column), sum(x) / sum(y), count(*) ...; default: the policy's release."),
 ]
+Plot = Annotated[Path | None, typer.Option("--plot", help="Also draw a picture of it: .svg, .png or .pdf.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print one table of comma-separated values and nothing else.")]
 Mechanism = Annotated[str, typer.Option("--mechanism", help="auto, or the name of a mechanism.")]

@@ -52,6 +52,14 @@ class Recorded:
         """How many entries there are."""
         return self.verified.entries if self.verified is not None else len(self.entries or ())
 
+    def left(self) -> list[tuple[str, float]]:
+        """What was left of the budget after each entry."""
+        if self.entries is None:
+            raise UsageError("plot: needs the entries, which --verify alone does not keep. Leave one of them out.")
+        from attrpriv.session.ledger_record import LedgerRecord
+
+        return LedgerRecord(self.entries).left()
+
     def to_json(self) -> dict[str, Any]:
         if self.verified is None and self.rechecked is None:
             from attrpriv.session.record import document

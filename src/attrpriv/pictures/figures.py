@@ -19,19 +19,26 @@ _DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (4, 4)), (0, (8, 2)))
 def save(picture: Picture, path: Path) -> None:
     """Write it: .svg by ourselves, .png and .pdf by matplotlib."""
     require_ending(path)
-    if path.suffix.lower() == ".svg":
-        path.write_text(file_svg(picture), encoding="utf-8")
-        return
-    axes = draw(picture, _new_axes(picture, shown=False))
-    axes.figure.savefig(path, dpi=150)
+    failed = False
+    try:
+        if path.suffix.lower() == ".svg":
+            path.write_text(file_svg(picture), encoding="utf-8")
+        else:
+            draw(picture, _new_axes(picture, shown=False)).figure.savefig(path, dpi=150)
+    except OSError:
+        failed = True
+    if failed:
+        raise UsageError(f"plot: must be a place that can be written. Got {printable(str(path))}.")
 
 
 def require_ending(path: Path) -> None:
-    """Before anything is computed: a file that can be written."""
+    """Before anything is computed: a file that can be written, with what that takes."""
     if path.suffix.lower() not in ENDINGS:
         raise UsageError(f"plot: must end in .svg, .png or .pdf. Got {printable(path.name)}.")
     if not path.parent.is_dir():
         raise UsageError(f"plot: the folder {printable(str(path.parent))} is not there. Make it first.")
+    if path.suffix.lower() != ".svg":
+        _matplotlib(shown=False)
 
 
 def draw(picture: Picture, ax: Any = None) -> Any:
@@ -116,15 +123,24 @@ def _plain(text: str) -> str:
 def _new_axes(picture: Picture, *, shown: bool) -> Any:
     """Of a figure that a notebook shows, or of one that nobody keeps."""
     rows = len(picture.y.names)
-    size, figure = (7, 1.4 + 0.4 * rows if rows else 4.2), None
-    try:
-        from matplotlib import figure as figures
-        from matplotlib import pyplot
+    size = (7, 1.4 + 0.4 * rows if rows else 4.2)
+    return _matplotlib(shown=shown)(figsize=size, layout="constrained").add_subplot()
 
-        made: Any = pyplot.figure if shown else figures.Figure
-        figure = made(figsize=size, layout="constrained")
+
+def _matplotlib(*, shown: bool) -> Any:
+    """What makes a figure."""
+    made: Any = None
+    try:
+        if shown:
+            from matplotlib import pyplot
+
+            made = pyplot.figure
+        else:
+            from matplotlib.figure import Figure
+
+            made = Figure
     except ImportError:
         pass
-    if figure is None:
+    if made is None:
         raise UsageError("plot: needs the package matplotlib. Install it with pip install 'attrpriv[plots]', or write .svg.")
-    return figure.add_subplot()
+    return made

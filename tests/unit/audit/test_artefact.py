@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from attrpriv.audit.answers import answers_of
 from attrpriv.audit.artefact import LONGEST, numbers_of, summary
 from attrpriv.audit.features import Features
 from attrpriv.audit.model import audit_model
@@ -169,3 +170,13 @@ def test_an_audit_of_boosting() -> None:
     audit = audit_model(boosted, records, "share(sex = 'F')", (0.2, 0.5), rows=400, shadows=40, targets=60)
     assert audit.best.right > 48
     assert {one.attack for one in audit.results} == {"parameters", "predictions"}
+
+
+def test_a_model_that_is_too_sure_is_read_by_its_logarithms() -> None:
+    """Chances of 1e-30 and 1e-40 are both 0 beside 1; their logarithms differ. A chance of 0 is no infinity."""
+
+    class Sure:
+        def predict_log_proba(self, rows: object) -> Any:
+            return np.array([[-70.0, 0.0], [-90.0, 0.0], [-np.inf, 0.0]])
+
+    assert answers_of(Sure(), np.zeros((3, 1))).tolist() == [70.0, 90.0, -np.log(1e-6)]
