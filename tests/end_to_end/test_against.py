@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import attrpriv as ap
+from attrpriv.audit.release import weighed
 from attrpriv.engines.moments import SAME_TABLE
 from tests.end_to_end.material import Said, policy, write_policy
 
@@ -46,6 +47,8 @@ def stated(**changes: Any) -> dict[str, Any]:
 @pytest.fixture
 def school(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(weighed, "TABLES", 600)  # what is simulated is tested elsewhere
+    monkeypatch.setattr(weighed, "CHOOSING", 300)
     pq.write_table(table(ROWS, 1), "school.parquet")
     pq.write_table(table(5000, 2), "public.parquet")
     write_policy(tmp_path, stated())

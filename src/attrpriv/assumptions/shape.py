@@ -278,6 +278,7 @@ def require_carried(name: str, rows: int, kurtosis: float, tail: float) -> None:
 # | held | at most the promised epsilon, at every pair of values that was compared |
 # | broken | at least `at_least`, which is more than was promised, at the pair that is named |
 # | open | more or less than promised by so little that the errors of the computation decide |
+# | nothing found | simulated: no more than was promised was seen. That is no proof; `unseen` says how much could be missed |
 # | any rows | the method rests on no assumption about rows: there is nothing to try |
 # | not tried | the reason says why |
 #
@@ -285,7 +286,7 @@ def require_carried(name: str, rows: int, kurtosis: float, tail: float) -> None:
 # what a record says is broken.
 
 
-Verdict = Literal["held", "broken", "open", "any rows", "not tried"]
+Verdict = Literal["held", "broken", "open", "nothing found", "any rows", "not tried"]
 
 
 class Tried(FrozenModel):
@@ -304,6 +305,7 @@ class Tried(FrozenModel):
     looked: int | None = Field(default=None, exclude_if=_absent, description="how many values of the secret were compared")
     values: int | None = Field(default=None, exclude_if=_absent, description="how many values there are")
     simulated: int | None = Field(default=None, exclude_if=_absent, description="tables drawn for each value; none: exact laws")
+    unseen: NonNegative | None = Field(default=None, exclude_if=_absent, description="a delta that simulation can miss, about")
     reason: str | None = Field(default=None, exclude_if=_absent, description="why it was not tried, or what to know of it")
 
     @property

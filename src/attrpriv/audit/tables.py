@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -147,6 +147,14 @@ class Draws:
         gap = abs(means[1] - means[0])
         reach = [min(_ERRORS * _spread(statistic.scores, law) / math.sqrt(n), _GAPS * gap) for law in (first, second)]
         return cls(statistic, (low, high), n, (first, second), means, (reach[0], reach[1]))
+
+    def inward(self) -> Self:
+        """The same, a tolerance inside of the pair: no table lies outside. Given its mean, the law of a table is the same."""
+        if self.statistic.counted:
+            return self
+        sign = 1 if self.means[0] < self.means[1] else -1
+        low, high = (self.means[0] + sign * self.tolerances[0], self.means[1] - sign * self.tolerances[1])
+        return replace(self, means=(low, high))
 
     def rows(self, high: bool, generator: np.random.Generator) -> Whole:
         """The records that a table of this kind is made of."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from attrpriv.assumptions.shape import Tried
     from attrpriv.session.against import Trials
 
-_COLOURS = {"held": "green", "broken": "red", "open": "yellow"}
+_COLOURS = {"held": "green", "broken": "red", "open": "yellow", "nothing found": "yellow"}
 _HEADERS = ("promised epsilon", "on these rows", "worst between", "verdict")
 
 
@@ -49,8 +49,6 @@ def notes_of(tried: Sequence[Tried]) -> list[str]:
         said = [one.reason] if one.reason and one.verdict != "any rows" else []
         if one.looked is not None and one.values is not None and one.looked < one.values:
             said.append(f"{one.looked:,} of {one.values:,} values of {one.secret} were compared.")
-        if one.simulated is not None:
-            said.append(f"simulated, {one.simulated:,} tables for each value: a lower limit, no proof that it holds.")
         for line in said:
             names = found.setdefault(line, [])
             names += [] if one.mechanism in names else [one.mechanism]

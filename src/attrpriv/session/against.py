@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.assumptions.shape import Tried, Verdict
+from attrpriv.audit.release.weighed import simulated
 from attrpriv.engines.moments import SAME_TABLE
 from attrpriv.engines.public_rows import DistinctRows, NumberRead, Read, distinct_rows, number_of_rows, require_different
 from attrpriv.engines.tables import Source, open_table
@@ -26,7 +27,7 @@ from attrpriv.errors import AttrprivError, DataError, UsageError
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import Told
-from attrpriv.methods.base.parts import AveragesPart, StatisticPart, WeightsPart
+from attrpriv.methods.base.parts import AveragesPart, StatisticPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.methods.table import methods
@@ -141,7 +142,7 @@ class PublicRows:
     """Public rows, read once for each pair of columns."""
 
     def __init__(self, source: Source) -> None:
-        self._source, self._read = source, dict[tuple[Read, ...], DistinctRows]()
+        self.source, self._read = source, dict[tuple[Read, ...], DistinctRows]()
         self.name = source.name
 
     @classmethod
@@ -150,11 +151,11 @@ class PublicRows:
 
     @property
     def total(self) -> int:
-        return number_of_rows(self._source)
+        return number_of_rows(self.source)
 
     def rows(self, *reads: Read) -> DistinctRows:
         if reads not in self._read:
-            self._read[reads] = distinct_rows(self._source, reads)
+            self._read[reads] = distinct_rows(self.source, reads)
         return self._read[reads]
 
 
@@ -184,6 +185,8 @@ def _tried(case: _Case, records: PublicRows) -> Tried:
         return case.told("any rows", reason="it rests on no assumption about rows.")
     try:
         part = _column(case)
+        if case.plan.certificate.evidence.weighs:
+            return case.told(**simulated(case.plan, case.problem, part, case.secret, records.source))
         secret = _hidden(case, part, records)
         found = tried_on_rows(secret.rows, case.plan.n, secret.values, secret.moved, case.plan.delta, secret.kind)
     except AttrprivError as error:
@@ -222,8 +225,6 @@ def _column(case: _Case) -> ColumnPlan:
     plan = case.plan
     if case.problem.earlier is not None:
         raise UsageError("it follows earlier releases, and is not tried together with them.")
-    if isinstance(plan.part, WeightsPart):
-        raise UsageError("weighted averages have no law that is computed here.")
     if isinstance(plan.part, StatisticPart) or not isinstance(plan.part, AveragesPart):
         raise UsageError("only averages and sums over all rows are tried.")
     part = plan.of(case.query) if case.query.key is not None else None

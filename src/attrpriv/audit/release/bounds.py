@@ -47,12 +47,12 @@ def excess(high: Floats, low: Floats, epsilon: float) -> float:
     return float(high.mean() - math.exp(epsilon) * low.mean())
 
 
-def margin(high: Floats, low: Floats, error: float) -> float:
-    """How far a difference of two chances must be above what is allowed to be seen with probability 0.9, about."""
+def margin(high: Floats, low: Floats, error: float, epsilon: float = 0.0) -> float:
+    """How far P(high) - e^epsilon P(low) must be above what is allowed to be seen with probability 0.9, about."""
     from scipy.special import ndtri
 
-    found = excess(high, low, 0.0)
-    return found - least_excess(high, low, 0.0, error) + float(ndtri(POWER)) * float(np.std(high - low)) / math.sqrt(len(high))
+    found, spread = excess(high, low, epsilon), float(np.std(high - math.exp(epsilon) * low))
+    return found - least_excess(high, low, epsilon, error) + float(ndtri(POWER)) * spread / math.sqrt(len(high))
 
 
 # --------------------------------------------------------------------------------------------------------- conformance

@@ -51,14 +51,20 @@ class _Recorded:
         return None
 
 
-def record_worlds(plan: Plan, problem: Problem, policy: Policy | None, frame: Any, pairs: Sequence[Pair] | None) -> list[World]:
-    """One world for each secret; NotDrawn where tables of records cannot be made for it."""
+def record_worlds(
+    plan: Plan, problem: Problem, policy: Policy | None, frame: Any, pairs: Sequence[Pair] | None, *, inward: bool = False
+) -> list[World]:
+    """One world for each secret; NotDrawn where tables of records cannot be made for it.
+
+    `inward`: no table's value lies outside of its pair, so that what tells the tables apart tells two values of that range.
+    """
     source = open_table(frame)
     found: list[World] = []
     for secret in problem.secrets:
         statistic = Statistic.of(secret.text, source, frame, problem.n)
         tried = tuple(_pairs(problem, secret, statistic, pairs))
         made = {pair: Draws.of(statistic, pair, problem.n) for pair in tried}
+        made = {pair: one.inward() for pair, one in made.items()} if inward else made
         reader = _reader(plan, policy, source, frame, statistic, problem.n)
         if not isinstance(plan.part, ViewPart):
             _spot_check(plan, policy, frame, made[tried[0]], reader)
