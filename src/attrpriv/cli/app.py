@@ -20,6 +20,7 @@ from attrpriv.cli.audit_command import audit
 from attrpriv.cli.guard import PLAN_COLUMNS, Commands, flat, guarded, number, print_csv, print_json, showing, working
 from attrpriv.cli.leaks_command import leaks
 from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, PolicyFile, QueryTexts, Spend, WantedError
+from attrpriv.cli.tidy_command import tidy
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -106,31 +107,7 @@ def init(
             render.show_starter(written)
 
 
-@app.command()
-def tidy(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A text file: CSV, or with other marks.", show_default=False)],
-    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; default: DATA, renamed.")] = None,
-    names: Annotated[
-        str | None, typer.Option("--names", help="Column names, with commas between, for a file that has none.")
-    ] = None,
-    missing: Annotated[list[str] | None, typer.Option("--missing", help="A cell that stands for nothing, such as ?")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Make a Parquet file of a text file: names, no spaces around cells, types, missing values. Every row is kept."""
-    from attrpriv.cli import render
-    from attrpriv.engines.tidy import tidy as tidied
-
-    with guarded(as_json):
-        target = data.with_suffix(".parquet") if out is None else out
-        if target.exists() and not force:
-            raise UsageError(f"out: {target.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
-        with working("reading the file"):
-            types = tidied(data, target, None if names is None else names.split(","), missing or ())
-        if as_json:
-            print_json({"schema_version": 1, "out": str(target), "columns": types})
-        else:
-            render.show_tidied(target, types)
+app.command()(tidy)
 
 
 @app.command()
