@@ -114,10 +114,12 @@ app.command()(tidy)
 def fit(
     policy: PolicyFile,
     public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML); needed.")] = None,
     confidence: Annotated[
         float | None,
-        typer.Option("--confidence", parser=number("confidence"), metavar="C", help="Of the whole box; default: 1 - delta/2."),
+        typer.Option(
+            "--confidence", parser=number("confidence"), metavar="C", help="Of all intervals together; default: 1 - delta/2."
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="A picture of the records' shape: .svg, .png or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -244,7 +246,7 @@ def release(
 @app.command()
 def view(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; needed.")] = None,
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="PARTS", help="Disjoint parts, a file each, as in train=80%,test=20%."),
@@ -292,7 +294,7 @@ app.command()(leaks)
 @app.command()
 def report(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write; needed.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -317,7 +319,7 @@ def ledger(
     ],
     verify: Annotated[bool, typer.Option("--verify", help="Check every entry and every link.")] = False,
     head: Annotated[
-        str | None, typer.Option("--head", help="With --verify: a head digest you kept, to find a cut end.")
+        str | None, typer.Option("--head", help="With --verify: a head digest you kept, to notice that the end is missing.")
     ] = None,
     recheck: Annotated[bool, typer.Option("--recheck", help="Recompute every certificate, with no data.")] = False,
     as_json: AsJson = False,
@@ -335,7 +337,7 @@ def ledger(
 
 @app.command()
 def schema(as_json: AsJson = False) -> None:
-    """The JSON Schema of a policy file, for editors (JSON in any case)."""
+    """The JSON Schema of a policy file, for editors. Always JSON."""
     from attrpriv.policy import Policy
 
     with guarded(as_json=True):
