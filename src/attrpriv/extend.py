@@ -48,8 +48,7 @@ def register(what: Registered) -> Registered:
     """Add a method, or the class of an assumption (which its own definition has added already); returns it.
 
     Args:
-        what: a `Method`, or a subclass of `Assumption`. `UsageError` where its name, or a kind of its evidence, is another
-        one's.
+        what: a `Method`, or a subclass of `Assumption`. If its name, or a kind of its evidence, is taken, `UsageError`.
 
     Examples:
         >>> import attrpriv as ap

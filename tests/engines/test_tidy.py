@@ -77,6 +77,41 @@ def test_what_cannot_be_is_refused_and_quotes_no_cell(text: str, names: list[str
     assert not (tmp_path / "a.parquet").exists()
 
 
+@pytest.mark.parametrize("first", ["39, State-gov", "work, 2019", "-1.5e3, x"])
+def test_a_first_row_of_values_is_not_taken_for_names(first: str, tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_text(f"{first}\n50, Private\n")
+    with pytest.raises(DataError, match="--names first,second") as refused:
+        tidy(tmp_path / "a.data", tmp_path / "a.parquet")
+    assert not {*first.split(", ")} & {*str(refused.value).split()}
+    assert not (tmp_path / "a.parquet").exists()
+    tidy(tmp_path / "a.data", tmp_path / "a.parquet", ["a", "b"])
+    assert len(pd.read_parquet(tmp_path / "a.parquet")) == 2
+
+
+def test_names_that_are_numbers_are_given_instead_of_their_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("land,2019\nA,7\n")
+    with pytest.raises(DataError, match="--skip 1"):
+        tidy(tmp_path / "a.csv", tmp_path / "a.parquet")
+    assert tidy(tmp_path / "a.csv", tmp_path / "a.parquet", ["land", "y2019"], skip=1) == {"land": "text", "y2019": "integer"}
+    assert len(pd.read_parquet(tmp_path / "a.parquet")) == 1
+
+
+@pytest.mark.parametrize("first", ["SECRET", "|SECRET", "# SECRET, line"])
+def test_a_first_line_of_another_length_is_left_out_only_where_that_is_asked(first: str, tmp_path: Path) -> None:
+    (tmp_path / "a.data").write_text(first + "\n" + "1, a, 5\n2, b, 6\n3, c, 7\n")
+    with pytest.raises(AttrprivError) as refused:
+        tidy(tmp_path / "a.data", tmp_path / "a.parquet", ["x", "y", "z"])
+    assert "SECRET" not in str(refused.value)
+    tidy(tmp_path / "a.data", tmp_path / "a.parquet", ["x", "y", "z"], skip=1)
+    assert pd.read_parquet(tmp_path / "a.parquet")["x"].tolist() == [1, 2, 3]
+
+
+def test_a_name_with_brackets_is_that_file(tmp_path: Path) -> None:
+    (tmp_path / "a[1].csv").write_text("x\n1\n")
+    (tmp_path / "a1.csv").write_text("y\n2\n")
+    assert tidy(tmp_path / "a[1].csv", tmp_path / "a.parquet") == {"x": "integer"}
+
+
 def test_places(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     with pytest.raises(UsageError, match=r"must end in \.parquet"):
@@ -100,6 +135,18 @@ def test_the_way_out_of_a_file_without_names_works(tmp_path: Path, monkeypatch: 
         "second": "text",
     }
     assert run(app, ["init", "h.parquet", "--secret", "columns(second)"]).exit_code == 0
+
+
+def test_a_text_file_of_another_ending_is_led_to_this_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("h.data").write_text("age, sex\n1, a\n2, b\n")
+    run = CliRunner().invoke
+    command = run(app, ["init", "h.data"]).output.strip().rpartition(": attrpriv ")[2]
+    assert command == "tidy h.data"
+    done = run(app, command.split())
+    assert done.exit_code == 0
+    following = done.output.strip().rpartition(": attrpriv ")[2]
+    assert run(app, [*following.split(), "--secret", "columns(sex)"]).exit_code == 0
 
 
 @pytest.mark.skipif(not SHARED.exists(), reason="needs the UCI Adult data beside the repository")

@@ -230,7 +230,7 @@ def spent(name: str, known: LedgerState) -> RefusedError:
     why = "all of it is used by what it holds" if goes_on else f"no rule leads on from {held}"
     return RefusedError(
         f"{name}: must have something left of the table's budget. Got none: {why}. Guarantees for single releases do not add "
-        "up: answers that are harmless alone can reveal the secret together. Recorded answers are told again at no cost; next "
+        "up: answers that are harmless alone can reveal the secret together. Recorded answers are repeated at no cost; next "
         "time, ask for everything together, or list it under release so that each gets its share."
     )
 
@@ -287,7 +287,7 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
         if kind == "answer" and protects_persons(first) and len(history) > 1:
             raise RefusedError(
                 f"{name}: all of the epsilon for single persons is used by what it holds. Got other queries. Recorded answers "
-                "are told again at no cost; next time, ask for everything in one call."
+                "are repeated at no cost; next time, ask for everything in one call."
             )
 
     return decide

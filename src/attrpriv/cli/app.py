@@ -22,6 +22,7 @@ from attrpriv.cli.leaks_command import leaks
 from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, Plot, PolicyFile, QueryTexts, Spend, WantedError
 from attrpriv.cli.picture import picture, require_picture
 from attrpriv.cli.plan_command import plan
+from attrpriv.cli.tidy_command import tidy
 from attrpriv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,41 +109,19 @@ def init(
             render.show_starter(written)
 
 
-@app.command()
-def tidy(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A text file: CSV, or with other marks.", show_default=False)],
-    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; default: DATA, renamed.")] = None,
-    names: Annotated[
-        str | None, typer.Option("--names", help="Column names, with commas between, for a file that has none.")
-    ] = None,
-    missing: Annotated[list[str] | None, typer.Option("--missing", help="A cell that stands for nothing, such as ?")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Make a Parquet file of a text file: names, no spaces around cells, types, missing values. Every row is kept."""
-    from attrpriv.cli import render
-    from attrpriv.engines.tidy import tidy as tidied
-
-    with guarded(as_json):
-        target = data.with_suffix(".parquet") if out is None else out
-        if target.exists() and not force:
-            raise UsageError(f"out: {target.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
-        with working("reading the file"):
-            types = tidied(data, target, None if names is None else names.split(","), missing or ())
-        if as_json:
-            print_json({"schema_version": 1, "out": str(target), "columns": types})
-        else:
-            render.show_tidied(target, types)
+app.command()(tidy)
 
 
 @app.command()
 def fit(
     policy: PolicyFile,
     public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML).")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML); needed.")] = None,
     confidence: Annotated[
         float | None,
-        typer.Option("--confidence", parser=number("confidence"), metavar="C", help="Of the whole box; default: 1 - delta/2."),
+        typer.Option(
+            "--confidence", parser=number("confidence"), metavar="C", help="Of all intervals together; default: 1 - delta/2."
+        ),
     ] = None,
     plot: Annotated[Path | None, typer.Option("--plot", help="A picture of the records' shape: .svg, .png or .pdf.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -213,7 +192,7 @@ def release(
 @app.command()
 def view(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; needed.")] = None,
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="PARTS", help="Disjoint parts, a file each, as in train=80%,test=20%."),
@@ -264,7 +243,7 @@ app.command()(leaks)
 @app.command()
 def report(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write; needed.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -289,7 +268,7 @@ def ledger(
     ],
     verify: Annotated[bool, typer.Option("--verify", help="Check every entry and every link.")] = False,
     head: Annotated[
-        str | None, typer.Option("--head", help="With --verify: a head digest you kept, to find a cut end.")
+        str | None, typer.Option("--head", help="With --verify: a head digest you kept, to notice that the end is missing.")
     ] = None,
     recheck: Annotated[bool, typer.Option("--recheck", help="Recompute every certificate, with no data.")] = False,
     plot: Plot = None,
@@ -310,7 +289,7 @@ def ledger(
 
 @app.command()
 def schema(as_json: AsJson = False) -> None:
-    """The JSON Schema of a policy file, for editors (JSON in any case)."""
+    """The JSON Schema of a policy file, for editors. Always JSON."""
     from attrpriv.policy import Policy
 
     with guarded(as_json=True):

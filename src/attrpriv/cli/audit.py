@@ -56,13 +56,13 @@ def show(audit: ReleaseAudit) -> None:
         shares = ["" if x is None else f"{x:.1%}" for x in (one.right, one.allowed, one.seen)]
         colour = "red" if one.broken else "green"
         table.add_row(one.experiment, _where(one), f"{one.draws:,}", *shares, f"[{colour}]{one.verdict}[/{colour}]")
-    shown.print(table)
+    if audit.tried:
+        shown.print(table)
     for one in audit.tried:
         hang(shown, f"{one.experiment}, {escape(one.on)}: {escape(one.told)}")
     hang(shown, f"[bold]{escape(audit.summary)}[/bold]")
-    hang(
-        shown, f"A right release is called broken once in {1 / audit.error:,.0f} audits at most. No row of the table was read."
-    )
+    alarm = f"A correct release is called broken in at most one of {1 / audit.error:,.0f} audits. " if audit.tried else ""
+    hang(shown, f"{alarm}No row of the table was read.")
     shown.print("What it would not have seen:")
     for line in audit.would_not_show:
         hang(shown, f"- {escape(line)}")

@@ -5,6 +5,7 @@ What must never change: column names and types are all that is shown of the tabl
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ def in_terminal(data: str) -> Told:
     """The conversation about a table, in this terminal."""
 
     def ask(question: str, default: str | None = None) -> str:
-        return str(typer.prompt(question, default=default, show_default=bool(default)))
+        suffix = " " if question.endswith(("?", ".")) and not default else ": "
+        return str(typer.prompt(question, default=default, show_default=bool(default), prompt_suffix=suffix))
 
     return converse(open_table(data if is_remote(data) else Path(data)), ask, lambda line: console().print(escape(line)))
 
@@ -78,9 +80,9 @@ def converse(source: Source, ask: Ask, say: Callable[[str], None]) -> Told:
         ask, say, "A file of public records of the same kind, never made from this table; Enter for none", _file, ""
     )
     template = _template(kind, releases, public)
-    between = _until(ask, say, QUESTIONS["between"], pair)
+    between = _until(ask, say, QUESTIONS["between"], _range)
     asks_within = template not in ("hospital", "survey")
-    within = _until(ask, say, "How far apart may values be that must look alike? Enter for the whole range", str, "all")
+    within = _until(ask, say, "How far apart may values be that must look alike? Enter for the whole range", _distance, "all")
     return Told(secret, releases, template, Decisions(rows, between, within if asks_within else None, None, public))
 
 
@@ -155,12 +157,30 @@ def _whole(text: str) -> int:
 
 
 def _share_of_one(text: str) -> str:
-    try:
-        fine = 0 < float(text.removesuffix("%")) / (100 if text.endswith("%") else 1) <= 1
-    except ValueError:
-        fine = False
-    if not fine:
+    if not 0 < _value(text) <= 1:
         raise UsageError(f"least density: must be above 0 and at most 1, such as 0.8. Got {text!r}.")
+    return text
+
+
+def _value(text: str) -> float:
+    """A number, or a share in percent; NaN where it is neither."""
+    try:
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return math.nan
+
+
+def _range(text: str) -> str:
+    said = pair(text)
+    low, high = map(_value, said.split(", "))
+    if not 0 < high - low < math.inf:
+        raise UsageError(f"between: must be two numbers, the smaller one first. Got {text!r}.")
+    return said
+
+
+def _distance(text: str) -> str:
+    if text != "all" and not 0 < _value(text) < math.inf:
+        raise UsageError(f"within: must be one number above 0, or the word all. Got {text!r}.")
     return text
 
 

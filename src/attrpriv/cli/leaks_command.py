@@ -19,14 +19,18 @@ _SHOWN = 20
 
 def leaks(
     policy: Annotated[
-        Path | None, typer.Argument(metavar="[POLICY]", help="The policy file (YAML); left out: --public.", show_default=False)
+        Path | None,
+        typer.Argument(metavar="[POLICY]", help="The policy file (YAML); without one, give --public.", show_default=False),
     ] = None,
     public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
     rows: Annotated[int | None, typer.Option("--rows", help="Rows of the table to be protected.")] = None,
     distance: Annotated[
         float,
         typer.Option(
-            "--distance", parser=number("distance"), metavar="SHARE", help="Of two values, in standard deviations of a row."
+            "--distance",
+            parser=number("distance"),
+            metavar="SHARE",
+            help="How far apart two values are, in standard deviations of a row.",
         ),
     ] = 0.1,
     plot: Annotated[Path | None, typer.Option("--plot", help="A heat map: .svg, .png or .pdf.")] = None,

@@ -7,6 +7,7 @@ stderr, so that a pipe stays clean.
 from __future__ import annotations
 
 import math
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -345,7 +346,10 @@ def show_starter(written: Starter) -> None:
 
 
 def show_tidied(out: Path, types: Mapping[str, str]) -> None:
-    console().print(f"wrote {escape(out.name)}: " + ", ".join(f"{escape(name)} ({kind})" for name, kind in types.items()))
+    """The columns, and what comes next."""
+    shown = console()
+    hang(shown, f"wrote {escape(out.name)}: " + ", ".join(f"{escape(name)} ({kind})" for name, kind in types.items()))
+    shown.print(f"Write a policy for it with: attrpriv init {escape(shlex.quote(str(out)))}")
 
 
 def show_demo(shown_demo: Demo) -> None:

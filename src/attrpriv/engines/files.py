@@ -82,7 +82,10 @@ def open_path(path: Path, given: str) -> Source:
             f"data: it must be one file. Got {_shown(given)}, which is a directory. Name a file in it, or a pattern."
         )
     if not path.name.lower().endswith(_SUFFIXES):
-        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {_shown(given)}. Convert the file.")
+        raise DataError(
+            f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {_shown(given)}. Convert the file; "
+            f"a text file with: attrpriv tidy {shlex.quote(str(path))}"
+        )
     paths = files_of(path)
     if not paths:
         raise DataError(
@@ -99,7 +102,7 @@ def _open_parquet(paths: Sequence[Path], name: str, given: str) -> Source:
         raise DataError(UNREADABLE_PARQUET.format(shown=_shown(given)))
     check_names([column for column, _ in footers[0].types])
     _require_same([footer.types for footer in footers], given)
-    literal = [_literal(path) for path in paths]
+    literal = [literal_path(path) for path in paths]
     rows, columns = sum(footer.rows for footer in footers), footers[0].columns
     connect = cache(lambda: _connected_parquet(literal, given))
 
@@ -156,7 +159,7 @@ def _open_csv(paths: Sequence[Path], name: str, given: str) -> Source:
     # DuckDB calls an empty name by its position.
     check_names([column or f"column{position}" for position, column in enumerate(headers[0])])
     _require_same(headers, given)
-    literal = [_literal(path) for path in paths]
+    literal = [literal_path(path) for path in paths]
     table = quietly(lambda: _read_csv(engine, literal, heads[0][0]))
     if table is None:
         raise DataError(UNREADABLE_CSV.format(shown=_shown(given)))
@@ -196,15 +199,15 @@ def _csv_head(engine: Any, path: Path) -> tuple[str, list[str]]:
     """
     options = ", ".join(f"{option} = ?" for option in _CSV_FIXED)
     sniffed = f"SELECT HasHeader, Delimiter FROM sniff_csv(?, {options})"
-    has_header, delimiter = engine.con.execute(sniffed, [_literal(path), *_CSV_FIXED.values()]).fetchone()
+    has_header, delimiter = engine.con.execute(sniffed, [literal_path(path), *_CSV_FIXED.values()]).fetchone()
     if not has_header:
         return delimiter, []
-    lines = engine.read_csv(_literal(path), header=False, all_varchar=True, delim=delimiter, **_CSV_FIXED)
+    lines = engine.read_csv(literal_path(path), header=False, all_varchar=True, delim=delimiter, **_CSV_FIXED)
     first = lines.limit(1).to_pyarrow().to_pylist()
     return delimiter, [(cell or "").strip() for line in first for cell in line.values()]
 
 
-def _literal(path: Path) -> str:
+def literal_path(path: Path) -> str:
     """The path with the characters of a glob made literal: DuckDB would read `a1.csv` where `a[1].csv` is named."""
     return "".join(f"[{letter}]" if letter in WILD else letter for letter in os.path.abspath(path))
 

@@ -6,16 +6,22 @@ never change: every row is kept, in its order; a column is a number only where e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from attrpriv.engines.files import literal_path
 from attrpriv.engines.tables import check_names, new_duckdb, quietly
 from attrpriv.errors import DataError, UsageError
 
 UNREADABLE = (
-    "data: must be a text file whose rows have as many cells as the first one has. "
-    "Got {shown}, which has not, or which cannot be read."
+    "data: must be a text file in which every line has as many cells as the first one. Got {shown}, which has not. "
+    "If a line stands before the table, leave it out: --skip 1."
+)
+NUMBERS = (
+    "data: the first line must be the column names. Got {shown}, in which it has a number. Name the columns: "
+    "--names first,second. If that line holds names and no values, leave it out as well: --skip {past}."
 )
 # What may stand between cells; a file of one column that has such a mark was not cut by it, because its rows differ.
 _MARKS = frozenset(",;|\t")
@@ -26,21 +32,25 @@ _TYPES = {
 }
 
 
-def tidy(data: Path, out: Path, names: Sequence[str] | None = None, missing: Sequence[str] = ()) -> dict[str, str]:
+def tidy(
+    data: Path, out: Path, names: Sequence[str] | None = None, missing: Sequence[str] = (), *, skip: int = 0
+) -> dict[str, str]:
     """Write the file as Parquet, and return the names and types of its columns.
 
-    With `names` the first line is a row like all others; without, it has the names. A cell that is empty or one of
-    `missing` is a missing value.
+    With `names` the first line after `skip` lines is a row like all others; without, it has the names, and none is a number:
+    names are public, so a first row of values must not become names. A cell that is empty or one of `missing` is missing.
     """
     if out.suffix.lower() != ".parquet":
         raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
     if not data.is_file():
         raise DataError(f"data: must be a text file that is there. Got {data.name!r}.")
     engine = new_duckdb()
-    lines = quietly(lambda: _lines(engine, data, header=names is None))
+    lines = quietly(lambda: _lines(engine, data, skip, header=names is None))
     if lines is None or _uncut(lines):
         raise DataError(UNREADABLE.format(shown=data.name))
     found = [str(column).strip() for column in lines.columns]
+    if names is None and any(re.fullmatch(_TYPES["DOUBLE"], name) for name in found):
+        raise DataError(NUMBERS.format(shown=data.name, past=skip + 1))
     called = found if names is None else [name.strip() for name in names]
     if len(called) != len(found):
         raise UsageError(f"names: must be as many as the columns of the file, {len(found)}. Got {len(called)}.")
@@ -52,10 +62,12 @@ def tidy(data: Path, out: Path, names: Sequence[str] | None = None, missing: Seq
     return types
 
 
-def _lines(engine: Any, data: Path, *, header: bool) -> Any:
-    """All cells as text. DuckDB may guess the delimiter and nothing else."""
+def _lines(engine: Any, data: Path, skip: int, *, header: bool) -> Any:
+    """All cells as text. DuckDB may guess the delimiter and nothing else: it would skip lines, and lose rows."""
     read = engine.con.read_csv(
-        str(data.resolve()), header=header, all_varchar=True, ignore_errors=False, null_padding=False, quotechar='"'
+        literal_path(data),
+        **{"header": header, "skiprows": skip, "all_varchar": True, "quotechar": '"', "comment": "", "strict_mode": True},
+        **{"ignore_errors": False, "null_padding": False, "hive_partitioning": False},
     )
     read.limit(1).fetchall()
     return read

@@ -35,7 +35,7 @@ def require_tighter(name: str, before: Policy, now: Policy) -> None:
     if looser:
         raise RefusedError(
             f"{name}: belongs to its table, and holds releases under another policy. {looser[0]} Answers that are out cannot "
-            "be taken back, so a policy may only promise more than the one before. Recorded answers are told again in any case."
+            "be taken back, so a policy may only promise more than the one before. Recorded answers are repeated in any case."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a call asks for, against what the ledger holds at one moment: what is told again, what is new, what it may spend.
+"""What a call asks for, against what the ledger holds at one moment: what is repeated, what is new, what it may spend.
 
 What must never change: a query that was answered before is answered by what was published then, whatever is asked beside it and
 whoever asks: it costs nothing and tells nothing. Everything here is public.
@@ -99,7 +99,7 @@ class Request:
             return "the ledger holds a view of this table: queries are answered from it."
         if not self.new:
             return (
-                "the ledger holds these answers: they are told again as they are, at no cost. This plan is for a first release."
+                "the ledger holds these answers: they are repeated as they are, at no cost. This plan is for a first release."
             )
         unsaid = (
             " This query is not listed under release, so a release must say its share (--spend)." if self._unsaid(spend) else ""

@@ -193,3 +193,11 @@ def test_in_a_terminal_it_asks(terminal: tuple[int, int], place: Path) -> None:
     assert done.returncode == 0, shown
     assert "What must stay hidden?" in shown
     assert run("check", "staff.yaml").exit_code == 0
+
+
+def test_a_range_or_a_distance_that_cannot_be_is_asked_for_again() -> None:
+    wrong = ("14,12", "low,high", "12,inf", "12")
+    told, said = talk("staff.parquet", "1", "education", "avg(hours)", "", *wrong, "12,14", "12,14", "0", "-1", "0.2")
+    assert (told.decisions.between, told.decisions.within) == ("12, 14", "0.2")
+    assert sum(line.startswith("between: must be two") for line in said) == len(wrong)
+    assert sum(line.startswith("within: must be one number") for line in said) == 3

@@ -49,6 +49,8 @@ _THIRD_ORDER = 0.1
 # Where no range is stated: so many standard errors of the secret are looked at.
 _NO_RANGE = 6.0
 _LEAST_DELTA = 1e-12
+# Where rows are known not to be normal, the same mechanism by name is no way out: these hold for rows of any shape.
+_ANY_SHAPE = "columns(...) under protect with public records as the reference, or kind: records"
 
 
 def require_normal_rows(method: Method, problem: Problem) -> None:
@@ -61,6 +63,7 @@ def require_normal_rows(method: Method, problem: Problem) -> None:
             Cause.SHAPE,
             f"rests on normal rows, which the public records do not show: {shortened(told)}. auto does not take it; ask for it "
             "by name to do so all the same.",
+            needs=_ANY_SHAPE,
         )
 
 
@@ -71,13 +74,15 @@ def require_near(method: Method, plan: Plan, problem: Problem) -> None:
     """
     broke = broken_trial(plan, problem)
     if broke is not None:
-        raise Refusal(Cause.SHAPE, f"{_broke(broke)} auto does not take it; ask for it by name to do so all the same.")
-    told = far_faults(plan, problem) if method.on_exact_laws else ()
-    if told:
+        told = f"{_broke(broke)} auto does not take it; ask for it by name to do so all the same."
+        raise Refusal(Cause.SHAPE, told, needs=_ANY_SHAPE)
+    far = far_faults(plan, problem) if method.on_exact_laws else ()
+    if far:
         raise Refusal(
             Cause.SHAPE,
-            f"rests on normal rows, which the public records do not show for this range: {shortened(told)}. auto does not take "
+            f"rests on normal rows, which the public records do not show for this range: {shortened(far)}. auto does not take "
             "it; ask for it by name to do so all the same.",
+            needs=_ANY_SHAPE,
         )
 
 

@@ -70,7 +70,7 @@ class EarlierAverages:
         if again:
             raise Refusal(
                 Cause.EARLIER,
-                f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.",
+                f"{again[0]}: was released before; ask for it as it was asked then, and it is repeated.",
                 needs="the same question",
             )
         return cls(earlier.columns, earlier.independent, earlier.factor)
@@ -123,7 +123,7 @@ def target(past: EarlierAverages, cases: Sequence[ShiftCase], mu: float, spend: 
         raise Refusal(
             Cause.EARLIER,
             "nothing is left of the budget: the averages released so far are as far apart as epsilon and delta allow. "
-            "Recorded answers are told again at no cost.",
+            "Recorded answers are repeated at no cost.",
         )
     return math.sqrt(spent + spend * left)
 

@@ -65,7 +65,7 @@ class Standing:
         if not 1 - spent > LEAST_LEFT:
             raise Refusal(
                 Cause.EARLIER,
-                "nothing is left of the budget: what was released so far loses all of epsilon. Recorded answers are told again "
+                "nothing is left of the budget: what was released so far loses all of epsilon. Recorded answers are repeated "
                 "at no cost.",
             )
         return cls(past, laws, proved, spent, spent + problem.spend * (1 - spent))

@@ -131,7 +131,7 @@ class _Steps:
             raise Refusal(
                 Cause.EARLIER,
                 "nothing is left of the budget: the answers so far are as far apart as epsilon and delta allow. "
-                "Recorded answers are told again at no cost.",
+                "Recorded answers are repeated at no cost.",
             )
         return spend * left * SHY_DOWN
 

@@ -60,7 +60,7 @@ class Case:
         if again:
             raise Refusal(
                 Cause.EARLIER,
-                f"{again[0]}: was released before; ask for it as it was asked then, and it is told again.",
+                f"{again[0]}: was released before; ask for it as it was asked then, and it is repeated.",
                 needs="the same question",
             )
         asked = tuple(Query("avg", column) for column in (*before, *problem.columns))
