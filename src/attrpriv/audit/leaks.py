@@ -25,7 +25,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -34,7 +35,7 @@ from pydantic import Field
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
-from attrpriv.audit.leaks_by_category import TwoValues, told_by_counts, told_by_groups
+from attrpriv.audit.leaks_by_category import Told, TwoValues, told_by_counts, told_by_groups
 from attrpriv.audit.model import frame_of
 from attrpriv.audit.tables import Floats
 from attrpriv.audit.views import require_other_records
@@ -43,6 +44,7 @@ from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.pictures.marks import Axis, Cell, Picture
 from attrpriv.policy import Policy
+from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query, quoted
 
 Share = Annotated[Finite, Field(ge=0, le=1)]
@@ -287,8 +289,11 @@ def _of_law(policy: Policy, rows: int | None, distance: float) -> LeakageMap:
     problem = policy.problem((Query("count"),), n, {})
     if problem.assumed(Gaussian):
         found = _of_moments(problem.assumed(Gaussian)[0], policy, n, distance)
-    elif problem.theta and all(isinstance(one, Groups | Counts) for one in problem.theta):
-        found = _of_categories(problem.theta, policy, n)
+    elif problem.assumed(Groups):
+        found = _of_categories([partial(told_by_groups, law, n=n) for law in problem.assumed(Groups)], policy, n)
+    elif problem.assumed(Counts):
+        laws = [partial(told_by_counts, law, n=n, bins=policy.bins) for law in problem.assumed(Counts)]
+        found = _of_categories(laws, policy, n)
     else:
         raise UsageError("policy: must assume gaussian, groups or counts, or give public records with --public.")
     return LeakageMap(rows=n, distance=distance, source="the stated assumption", leaks=found)
@@ -303,18 +308,16 @@ def _of_moments(law: Gaussian, policy: Policy, n: int, distance: float) -> tuple
     return _leaks(scores, origins, matrix, sds, n, distance, _stated(policy, scores))
 
 
-def _of_categories(laws: Sequence[object], policy: Policy, n: int) -> tuple[Leak, ...]:
-    """Of several laws, the one that tells most."""
+def _of_categories(laws: Sequence[Callable[[Secret], Iterable[Told]]], policy: Policy, n: int) -> tuple[Leak, ...]:
+    """What each law says of a secret; of several laws, the one that tells most."""
     found: dict[tuple[str, str], Leak] = {}
     counted = [one for one in policy.protect if one.composition is not None and one.composition.condition is not None]
     if not counted:
         raise UsageError("policy: must protect a share or a count of some categories, or give public records with --public.")
     for secret, law in itertools.product(counted, laws):
-        told = told_by_groups(law, secret, n) if isinstance(law, Groups) else ()
-        told = told_by_counts(law, secret, n, policy.bins) if isinstance(law, Counts) else told
         two = TwoValues.of(secret, n)[0]
         unit = 1 if secret.composition is not None and secret.composition.kind == "count" else n
-        for one in told:
+        for one in law(secret):
             key = (one.statistic, secret.text)
             if key not in found or one.right > found[key].right:
                 apart = (two.second - two.first) / unit
