@@ -120,10 +120,15 @@ def test_in_another_thread_nothing_is_handled() -> None:
 
 def start(code: str, folder: Path, *more: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", code, "view", "people.yaml", "--out", "rows.parquet", *more]
-    own = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731 - a shell's background jobs ignore it
     return subprocess.Popen(
-        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=own
+        command, cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_hear
     )
+
+
+def _hear() -> None:
+    """A shell's background jobs ignore one of these signals, what `nohup` starts the other."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def met(child: subprocess.Popen[bytes], folder: Path, name: str) -> list[Path]:
