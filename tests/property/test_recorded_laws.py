@@ -21,7 +21,7 @@ from attrpriv.errors import UsageError
 from attrpriv.noise import granularity
 from attrpriv.numerics.calibration.recorded import recorded_delta
 from attrpriv.numerics.divergences import recorded_pairs
-from attrpriv.numerics.divergences.recorded_pairs import GRID_ETA, epsilon_at, hockey_stick, hockey_stick_lower
+from attrpriv.numerics.divergences.recorded_pairs import GRID_ETA, epsilon_at, hockey_stick, hockey_stick_lower, worst_at
 from attrpriv.numerics.laws import recorded_frequencies
 from attrpriv.numerics.laws.recorded_inversion import NoisyLaws, noisy_laws
 from attrpriv.numerics.laws.recorded_rows import RecordedRows
@@ -260,6 +260,21 @@ def test_epsilon_at_is_on_the_private_side() -> None:
     epsilon = epsilon_at(laws, 1e-3, within=5)
     assert hockey_stick(laws, epsilon, within=5, close=1e-6).delta <= 1e-3
     assert brute(laws, epsilon * 0.998, 5) > 1e-3
+    same, pair = worst_at(laws, 1e-3, within=5)
+    assert same == epsilon
+    assert pair is not None
+    first, second = (list(laws.secrets).index(one) for one in pair)
+    assert hockey_stick_lower(laws, epsilon * 0.998, pairs=[(first, second)]) > 1e-3
+
+
+def test_the_search_for_the_worst_pair_may_fail_and_all_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    laws = noisy_laws(RecordedRows.of(SOME, SOME % 2 + SOME // 3), 12, range(20, 61), 1.0, 0.5)
+    found = epsilon_at(laws, 1e-3, within=5)
+    monkeypatch.setattr(recorded_pairs, "_MOST_PAIRS", 0)
+    again, pair = worst_at(laws, 1e-3, within=5)
+    assert pair is None
+    assert again == pytest.approx(found, rel=2e-3)
+    assert hockey_stick(laws, again, within=5, close=1e-6).delta <= 1e-3
 
 
 def test_what_the_laws_miss_is_charged() -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.recorded_pairs import epsilon_at, hockey_stick, hockey_stick_lower
+from attrpriv.numerics.divergences.recorded_pairs import hockey_stick, hockey_stick_lower, worst_at
 from attrpriv.numerics.laws.recorded_inversion import noisy_laws
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def tried_on_rows(
     if len(laws.secrets) < 2:
         raise UsageError("records: no table of rows like these has two of the secret's values. Widen its range.")
     within = values.within * values.apart
-    most = epsilon_at(laws, delta, within=within)
+    most, pair = worst_at(laws, delta, within=within)
     start = most if math.isfinite(most) else _most_provable(laws, delta)
-    pair = hockey_stick(laws, start * 0.999, within=within, close=1e-6).pair
+    pair = pair or hockey_stick(laws, start * 0.999, within=within, close=1e-6).pair
     return Trial(_at_least(laws, pair, delta, start), most, (min(pair), max(pair)), len(laws.secrets))
 
 

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 _SAME = SOLVED_UP
 _AT_ONCE = 1 << 22
 _LARGEST_EPSILON = 700.0
+# Pairs that are asked one after the other for the epsilon that they need, and how near a bound must come to be no bound.
+_MOST_PAIRS, _EXACT = 12, 1e-6
 GRID_ETA: Final = 1e-10
 """What the grid of the noise changes of a law, in L1, at most.
 
@@ -71,7 +73,7 @@ def hockey_stick(
 ) -> RecordedPair:
     """At least the largest delta of any pair, both ways, and at most a share `close` more than the bound of the worst pair.
 
-    What is at most `enough` is not looked at more closely.
+    What is at most `enough` is not looked at more closely, and where nothing is more, the pair is any.
 
     >>> from attrpriv.numerics.laws.recorded_inversion import noisy_laws
     >>> from attrpriv.numerics.laws.recorded_rows import RecordedRows
@@ -94,8 +96,7 @@ def hockey_stick_lower(
     _, pair = _largest(laws, factor, within, pairs, 0.0, 1e-3)
     if not len(laws.secrets):
         return 0.0
-    places = [int(np.searchsorted(laws.secrets, one)) for one in pair]
-    first, second = laws.probabilities[places]
+    first, second = laws.probabilities[list(_places(laws, pair))]
     found = float(np.maximum(first - factor * second, 0.0).sum())
     return max(0.0, found * COMPUTED_DOWN - (1 + factor) * (laws.largest_eta + GRID_ETA) * COMPUTED_UP)
 
@@ -117,9 +118,47 @@ def epsilon_at(
     >>> hockey_stick(laws, epsilon).delta <= 1e-3 < hockey_stick(laws, 0.99 * epsilon).delta
     True
     """
-    return least_epsilon(
-        lambda epsilon: hockey_stick(laws, epsilon, within=within, pairs=pairs, close=1e-6).delta, delta, close=close
-    )
+    if pairs is not None:
+        return _epsilon_of(laws, delta, pairs, close)
+    return worst_at(laws, delta, within=within, close=close)[0]
+
+
+def worst_at(
+    laws: NoisyLaws, delta: float, *, within: float | None = None, close: float = 1e-3
+) -> tuple[float, tuple[float, float] | None]:
+    """The same over all pairs, and the pair of secrets that needs it; None where the search did not come down to one.
+
+    >>> from attrpriv.numerics.laws.recorded_inversion import noisy_laws
+    >>> from attrpriv.numerics.laws.recorded_rows import RecordedRows
+    >>> laws = noisy_laws(RecordedRows.of([0, 0, 1, 1], [0, 1, 1, 2]), 20, range(8, 13), 2.0, 0.5)
+    >>> sorted(worst_at(laws, 1e-3)[1] or ())
+    [8.0, 12.0]
+    """
+    pair = worst = hockey_stick(laws, 1.0, within=within, close=0.5).pair
+    needed = 0.0
+    for _ in range(_MOST_PAIRS if len(laws.secrets) > 1 else 0):
+        own = _epsilon_of(laws, delta, [_places(laws, pair)], close / 4)
+        if not math.isfinite(own):
+            break
+        needed, worst = max((needed, worst), (own, pair))
+        # Only pairs that miss delta are told apart, so that nearly all blocks are left as they are.
+        epsilon = needed * (1 + close / 2)
+        found = hockey_stick(laws, epsilon, within=within, enough=delta, close=_EXACT)
+        if found.delta <= delta:
+            return epsilon, worst
+        if found.pair == pair:
+            break
+        pair = found.pair
+    of_all = least_epsilon(lambda epsilon: hockey_stick(laws, epsilon, within=within, close=_EXACT).delta, delta, close=close)
+    return of_all, None
+
+
+def _epsilon_of(laws: NoisyLaws, delta: float, pairs: Sequence[tuple[int, int]], close: float) -> float:
+    return least_epsilon(lambda epsilon: hockey_stick(laws, epsilon, pairs=pairs).delta, delta, close=close)
+
+
+def _places(laws: NoisyLaws, pair: tuple[float, float]) -> tuple[int, int]:
+    return int(np.searchsorted(laws.secrets, pair[0])), int(np.searchsorted(laws.secrets, pair[1]))
 
 
 def _factor(laws: NoisyLaws, epsilon: float) -> float:
