@@ -165,6 +165,8 @@ def _sum_runs(rows: RecordedRows, n: int, wanted: Array, noise: Array) -> tuple[
                 empty.update(int(place) for place in part)
             else:
                 runs.append(run)
+    # From both ends inwards: laws that are out of reach are far out, and are met before all others are computed.
+    runs = [runs[k] for k in sorted(range(len(runs)), key=lambda k: min(k, len(runs) - 1 - k))]
     known = np.concatenate([run.places for run in runs]) if runs else np.zeros(0, np.int64)
     return known, tuple(float(wanted[place]) for place in sorted(empty)), runs
 
