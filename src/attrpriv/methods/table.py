@@ -190,6 +190,9 @@ METHODS: tuple[Method, ...] = (
         (
             Form((STATED,), ".stated_laws.plan:plan_transport", alone=True, reads_secret=True),
             Form((LATTICE,), ".count_transport.plan:plan", alone=True, reads_secret=True),
+            Form(
+                (RECORDED,), ".recorded.transport:plan", alone=True, too_slow=".recorded.transport:too_slow", reads_secret=True
+            ),
             Form((POPULATION,), ".hierarchy.transport:plan", "averages", alone=True, reads_secret=True),
             Form((UNEQUAL,), ".group_transport.plan:plan", "averages", alone=True, reads_secret=True),
             Form((SHIFT,), ".transport.plan:choose", "subsets", too_slow=".transport.plan:too_slow", reads_secret=True),
@@ -204,6 +207,8 @@ METHODS: tuple[Method, ...] = (
             "count_transport": ".count_transport.proof",
             "count_hybrid": ".count_transport.proof",
             "stated_coupling": ".stated_laws.proof",
+            "recorded_transport": ".recorded.transport_proof",
+            "recorded_share_transport": ".recorded.transport_proof",
         },
         asks=("gaussian", "groups", "hierarchy"),
         follows=("transport_sequence",),
