@@ -3,8 +3,8 @@
     pip install diffprivlib "scikit-learn<1.6"         # diffprivlib 0.6.6 does not load beside later ones
     python examples/bridge/model.py
 
-The patients are made up. Four rows change between two shares that must look alike, so that all algorithms together may spend b = 1/4
-for one row. Each is recorded first, and trained or drawn then; a count of our own has what is left.
+The patients are made up. Four rows change between two shares that must look alike, so that all algorithms together may spend
+b = 1/4 for one row. Each is recorded first, and trained or drawn then; a count of our own has what is left.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def histogram(epsilon: float) -> dp.Measurement:
     """Patients by ward, by OpenDP: private for one row added or removed."""
     dp.enable_features("contrib")
     rows = dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()
-    return rows >> dp.t.then_count_by_categories(categories=WARDS) >> dp.m.then_laplace(scale=1 / epsilon)
+    made: dp.Measurement = rows >> dp.t.then_count_by_categories(categories=WARDS) >> dp.m.then_laplace(scale=1 / epsilon)
+    return made
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
