@@ -102,7 +102,7 @@ def _ends(masses: Whole) -> Array:
     return np.append(0, np.cumsum(masses)).astype(np.float64)
 
 
-@lru_cache(maxsize=4)  # what is drawn, and what a plan is checked by, is one kernel
+@lru_cache(maxsize=2)  # what is drawn, and what a plan is checked by, is one kernel
 def recorded_kernel(law: RecordedLaw, n: int, secrets: SecretRange, sigma: float, shift: float) -> RecordedKernel:
     """The kernel for all secrets."""
     return kernel_for(law, n, tuple(range(secrets.low, secrets.high + 1)), secrets, sigma, shift)
