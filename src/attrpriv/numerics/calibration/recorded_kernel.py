@@ -135,10 +135,10 @@ def kernel_delta(
 ) -> tuple[float, tuple[int, ...]]:
     """At least the delta of all pairs under one law, by the kernel of the first one; and the secrets that it cannot have."""
     kernel = recorded_kernel(first, n, secrets, sigma, shift)
-    return _drawn_delta(kernel, law, n, range(secrets.low, secrets.high + 1), secrets, sigma, shift, epsilon)
+    return drawn_delta(kernel, law, n, range(secrets.low, secrets.high + 1), secrets, sigma, shift, epsilon)
 
 
-def _drawn_delta(
+def drawn_delta(
     kernel: RecordedKernel,
     law: RecordedLaw,
     n: int,
@@ -188,7 +188,7 @@ def least_transport_scale(
 
         def delta_at(scale: float, law: RecordedLaw = law) -> float:
             kernel = kernel_for(members[0], n, values, secrets, scale, shift_of(scale))
-            return _drawn_delta(kernel, law, n, values, secrets, scale, shift_of(scale), epsilon)[0]
+            return drawn_delta(kernel, law, n, values, secrets, scale, shift_of(scale), epsilon)[0]
 
         sigma = searched(delta_at, delta, sigma, max(sigma, members[0].need(n, secrets) / 4))
     return shown(lambda scale: transport_delta(members, n, secrets, scale, shift_of(scale), epsilon), delta, sigma)
