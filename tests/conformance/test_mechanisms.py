@@ -322,6 +322,9 @@ PROBLEMS: dict[str, Problem] = {
         secrets=(Secret("share(sex = 'F')", between=(0.3, 0.5), within=0.1),),
         bounds={},
     ),
+    "records, an average behind a share": records_problem(
+        secrets=(Secret("share(sex = 'F')", between=(0.3, 0.5), within=0.1),)
+    ),
     "records, a sum": records_problem(queries=(Query("sum", "hours"), Query("count")), missing={"hours": 40.0}),
     "a hierarchy": hierarchy_problem(),
     "a hierarchy, near values": hierarchy_problem(secrets=(Parameter("income", within=6_500.0),)),

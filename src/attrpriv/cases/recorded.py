@@ -69,9 +69,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class RecordedSecret:
-    """One secret: which of its values must look alike, and the law of (s, q) under each member."""
+    """One secret: what is hidden of a row, which of its values must look alike, and the law of (s, q) under each member."""
 
     text: str
+    hidden: Asked
     secrets: SecretRange
     laws: tuple[RecordedLaw, ...]
 
@@ -203,7 +204,7 @@ def _check(problem: Problem, theta: Sequence[Records], asked: Asked, secret: Sec
             f"{secret.text} has more than {_MOST_SECRETS:,} values that must look alike; narrow between.",
             needs="a narrower between",
         )
-    return RecordedSecret(secret.text, secrets, _laws(problem, theta, asked, hidden))
+    return RecordedSecret(secret.text, hidden, secrets, _laws(problem, theta, asked, hidden))
 
 
 def _other_secret(secret: Secret) -> Refusal:

@@ -116,7 +116,7 @@ METHODS: tuple[Method, ...] = (
         ),
         page="yardsticks.md",
         proofs={"laplace": ".base.evidence", "count_sequence": ".laplace_sequence.proof"},
-        follows=("count_sequence", "outside"),
+        follows=("count_sequence", "outside", "row_average"),
         covers=frozenset({"non_linear"}),
         hides_entries=True,
     ),
@@ -146,11 +146,12 @@ METHODS: tuple[Method, ...] = (
             "parameter_noise": ".parameter_counts.proof",
             "stated_noise": ".stated_laws.proof",
             "outside": ".laplace_sequence.outside",
+            "row_average": ".laplace_sequence.row_average",
             "chain_laplace": ".chain_noise.proof",
             "chain_outside": ".chain_noise.outside",
         },
         asks=("counts",),
-        follows=("count_sequence", "outside", "chain_laplace", "chain_outside"),
+        follows=("count_sequence", "outside", "row_average", "chain_laplace", "chain_outside"),
     ),
     Method(
         "gaussian",
@@ -190,6 +191,9 @@ METHODS: tuple[Method, ...] = (
         (
             Form((STATED,), ".stated_laws.plan:plan_transport", alone=True, reads_secret=True),
             Form((LATTICE,), ".count_transport.plan:plan", alone=True, reads_secret=True),
+            Form(
+                (RECORDED,), ".recorded.transport:plan", alone=True, too_slow=".recorded.transport:too_slow", reads_secret=True
+            ),
             Form((POPULATION,), ".hierarchy.transport:plan", "averages", alone=True, reads_secret=True),
             Form((UNEQUAL,), ".group_transport.plan:plan", "averages", alone=True, reads_secret=True),
             Form((SHIFT,), ".transport.plan:choose", "subsets", too_slow=".transport.plan:too_slow", reads_secret=True),
@@ -204,6 +208,8 @@ METHODS: tuple[Method, ...] = (
             "count_transport": ".count_transport.proof",
             "count_hybrid": ".count_transport.proof",
             "stated_coupling": ".stated_laws.proof",
+            "recorded_transport": ".recorded.transport_proof",
+            "recorded_share_transport": ".recorded.transport_proof",
         },
         asks=("gaussian", "groups", "hierarchy"),
         follows=("transport_sequence",),

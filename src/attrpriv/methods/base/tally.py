@@ -31,7 +31,7 @@ from attrpriv.numerics.special import normal_quantile
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
-OUTSIDE = "data: the secret's count is outside of the range that the policy states. Correct the policy; nothing was released."
+OUTSIDE = "data: the secret is outside of the range that the policy states. Correct the policy; nothing was released."
 
 
 class TallyCell(FrozenModel):

@@ -14,6 +14,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally_plan import row_scale
 from attrpriv.methods.count_noise.plan import checks, count_plan, is_least, plan_count, set_evidence, why_pointwise
 from attrpriv.methods.count_noise.proof import CountCasesEvidence, CountDirectEvidence, CountLaplaceEvidence
+from attrpriv.methods.count_noise.row_average import averages_one_column, plan_row_average
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.numerics.rounding import SOLVED_DOWN
@@ -24,10 +25,18 @@ _REFERENCE = "docs/theory/exact-calibration.md"
 
 
 def plan(problem: Problem) -> Plan:
-    """The least Laplace noise on whole numbers; after other releases, or before more of them, for all of them together."""
+    """The least Laplace noise on whole numbers; after other releases, or before more of them, for all of them together.
+
+    Of a bounded column that the assumption does not name: an average with noise for one row.
+    """
+    try:
+        found = counted(problem)
+    except Refusal:
+        if averages_one_column(problem):
+            return plan_row_average(problem)
+        raise
     if not problem.alone:
         return plan_count(problem)
-    found = counted(problem)
     scale = max(row_scale(found), _pure_scale(found))
     evidence: CountLaplaceEvidence | CountDirectEvidence | CountCasesEvidence = CountLaplaceEvidence(
         checks=checks(found), scale=scale, histogram=found.tally.histogram

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.assumptions.groups import Groups
 from attrpriv.cases.unequal import members_of
 from attrpriv.errors import UsageError
-from attrpriv.methods.base.accuracy import ExpectedError
 from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.mixed_spread import MixedSpread
 from attrpriv.methods.group_transport.clamp import Moves
 from attrpriv.methods.group_transport.vector_clamp import beyond
 from attrpriv.numerics.calibration.groups import Part
@@ -152,51 +152,7 @@ def vector_moves(case: VectorCase, parts: Sequence[Part], centre: Sequence[float
 # ---------------------------------------------------------------------------------------------------------- the errors
 
 
-@dataclass(frozen=True, eq=False)
-class GroupSpread:
-    """The law of an answer around the table's own value: residuals and noise, each with its chance."""
-
-    residuals: Array
-    scales: Array
-    weights: Array
-
-    def scaled(self, factor: float) -> GroupSpread:
-        return GroupSpread(self.residuals * factor, self.scales * abs(factor), self.weights)
-
-    def tail(self, t: float) -> float:
-        """The chance that the answer is more than t off."""
-        from scipy.special import ndtr
-
-        up, down = ndtr((self.residuals - t) / self.scales), ndtr((-self.residuals - t) / self.scales)
-        return float(self.weights @ (up + down))
-
-    def reach(self, level: float) -> float:
-        """Half the width of the interval that holds the table's own value with this confidence, from above."""
-        if not 0 < level < 1:
-            raise UsageError(f"level: must be above 0 and below 1. Got {level}.")
-        low, high = 0.0, self.rmse
-        while self.tail(high) > 1 - level:
-            low, high = high, 2 * high
-        for _ in range(48):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self.tail(middle) > 1 - level else (low, middle)
-        return high
-
-    @property
-    def rmse(self) -> float:
-        return math.sqrt(float(self.weights @ (self.residuals**2 + self.scales**2)))
-
-    def error(self) -> ExpectedError:
-        import numpy as np
-        from scipy.special import ndtr
-
-        size = np.abs(self.residuals)
-        z = size / self.scales
-        folded = self.scales * math.sqrt(2 / math.pi) * np.exp(-z * z / 2) + size * (1 - 2 * ndtr(-z))
-        return ExpectedError(rmse=self.rmse, mean_absolute=float(self.weights @ folded), alpha95=self.reach(0.95))
-
-
-def scalar_spreads(evidence: GroupTransportEvidence, way: Expected) -> tuple[GroupSpread, ...]:
+def scalar_spreads(evidence: GroupTransportEvidence, way: Expected) -> tuple[MixedSpread, ...]:
     """The law of one average's error over the tables that are expected."""
     import numpy as np
 
@@ -206,10 +162,10 @@ def scalar_spreads(evidence: GroupTransportEvidence, way: Expected) -> tuple[Gro
     moves = scalar_moves(case, evidence.centre, way)
     left = np.sign(moves.values) * np.maximum(0.0, np.abs(moves.values) - evidence.reach)
     extra = moves.extra * (evidence.form == "equalised")
-    return (GroupSpread(left, np.sqrt(evidence.scale**2 + extra), moves.weights),)
+    return (MixedSpread(left, np.sqrt(evidence.scale**2 + extra), moves.weights),)
 
 
-def vector_spreads(evidence: GroupVectorTransportEvidence, way: Expected) -> tuple[GroupSpread, ...]:
+def vector_spreads(evidence: GroupVectorTransportEvidence, way: Expected) -> tuple[MixedSpread, ...]:
     """The law of each average's error over the tables that are expected."""
     import numpy as np
 
@@ -221,7 +177,7 @@ def vector_spreads(evidence: GroupVectorTransportEvidence, way: Expected) -> tup
     spreads = []
     for k, own in enumerate(evidence.independent):
         common = sum(x * x for x in evidence.factor[k]) if evidence.factor else 0.0
-        spreads.append(GroupSpread(gone[:, k], np.sqrt(own**2 + common + moves.extra[:, k]), moves.weights))
+        spreads.append(MixedSpread(gone[:, k], np.sqrt(own**2 + common + moves.extra[:, k]), moves.weights))
     return tuple(spreads)
 
 
@@ -245,6 +201,6 @@ def along(evidence: AnyGroupTransport, problem: Problem, column: int, constant: 
     return max(taken_along(evidence, way, column, constant) for way in ways)
 
 
-def error_law(evidence: AnyGroupTransport, columns: Sequence[ColumnPlan], place: int) -> GroupSpread:
+def error_law(evidence: AnyGroupTransport, columns: Sequence[ColumnPlan], place: int) -> MixedSpread:
     """The law of the error of the average at this place, over the tables that are expected."""
     return evidence.spreads(Expected.of(columns[place].parameters["expected"]))[place]

@@ -25,9 +25,9 @@ from attrpriv.methods.base.checks import GroupCheck
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.equalising import belong_together, common_bits, equalised, hidden_scale, table_noise
 from attrpriv.methods.base.evidence import Charged, Told
+from attrpriv.methods.base.mixed_spread import MixedSpread
 from attrpriv.methods.group_transport.correction import (
     Expected,
-    GroupSpread,
     along,
     error_law,
     scalar_spreads,
@@ -123,7 +123,7 @@ class GroupTransportEvidence(Charged):
         case = self.check.case
         return (largest_noise(case, self.form, self.scale) if isinstance(case, GroupCase) else self.scale,)
 
-    def spreads(self, way: Expected) -> tuple[GroupSpread, ...]:
+    def spreads(self, way: Expected) -> tuple[MixedSpread, ...]:
         return scalar_spreads(self, way)
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:
@@ -231,7 +231,7 @@ class GroupVectorTransportEvidence(Charged):
         """The largest sd that the noise on each average has for any table."""
         return tuple(math.hypot(fixed, most) for fixed, most in zip(fixed_noise(self), self.most_equalising(), strict=True))
 
-    def spreads(self, way: Expected) -> tuple[GroupSpread, ...]:
+    def spreads(self, way: Expected) -> tuple[MixedSpread, ...]:
         return vector_spreads(self, way)
 
     def error_law(self, columns: Sequence[ColumnPlan], place: int) -> ErrorLaw:

@@ -40,13 +40,12 @@ class RecordedCheck(FrozenModel):
     laws: tuple[RecordedLaw, ...] = Field(min_length=1)
 
 
-class RecordedEvidence(Evidence):
-    """Gaussian noise on a sum, a count or an average, rounded to a public step."""
+class RecordedSum(Evidence):
+    """A sum, a count or an average with Gaussian noise, rounded to a public step."""
 
     words: ClassVar[str] = "a release for recorded laws"
     room: ClassVar[str] = "List more laws: smaller resamples, or further files."
     rounds_rows: ClassVar[bool] = True
-    kind: Literal["recorded"] = "recorded"
     statistic: str
     event: bool
     unit: Annotated[str, Field(pattern=r"^[0-9]+(/[0-9]+)?$")] = Field(description="the spacing of what is summed")
@@ -69,9 +68,12 @@ class RecordedEvidence(Evidence):
         inner = (epsilon - 2 * lam) * ROUNDED_DOWN
         if not inner > 0 or Fraction(self.unit) <= 0:
             return 1.0
+        return (math.exp(lam) * self.gridless_delta(inner) + eta * (1 + math.exp(epsilon))) * COMPUTED_UP
+
+    def gridless_delta(self, inner: float) -> float:
+        """Of noise that has no grid."""
         shift = shift_of(self.scale)
-        worst = max(members_delta(one.laws, self.n, one.secrets, self.scale, shift, inner) for one in self.checks)
-        return (math.exp(lam) * worst + eta * (1 + math.exp(epsilon))) * COMPUTED_UP
+        return max(members_delta(one.laws, self.n, one.secrets, self.scale, shift, inner) for one in self.checks)
 
     def describe(self) -> tuple[str, ...]:
         pairs = ", ".join(f"{one.secrets.high - one.secrets.low + 1:,} values of {one.secret}" for one in self.checks)
@@ -97,12 +99,22 @@ class RecordedEvidence(Evidence):
             raise CertificateError("plan: must draw what its certificate counted on. Nothing was released.")
         unit = Fraction(self.unit)
         total = round(averages[0] * self.n / unit)  # floats on a spacing are off it by their last digits
-        return [rounded_draw(total, self.scale) * unit / self.n]
+        return [self.answer(total, told) * unit / self.n]
+
+    def answer(self, total: int, told: Told) -> Fraction:
+        """What is released for a sum, in spacings."""
+        return rounded_draw(total, self.scale)
 
     def kernel_draw(self, total: int, members: int, scale: float) -> int:
         if not self.event or scale != self.scale:
             raise CertificateError("tally: must draw what its certificate counted on. Nothing was released.")
         return round(rounded_draw(total, scale))
+
+
+class RecordedEvidence(RecordedSum):
+    """Noise alone."""
+
+    kind: Literal["recorded"] = "recorded"
 
 
 def shift_of(scale: float) -> float:

@@ -67,6 +67,14 @@ class RecordedLaw(FrozenModel):
         mean = float(np.average(q, weights=weights))
         return mean, math.sqrt(float(np.average((q - mean) ** 2, weights=weights)))
 
+    def hidden_mean(self) -> float:
+        """The mean of s."""
+        return float(np.average(self.s, weights=self.counts))
+
+    def hidden_sd(self) -> float:
+        """The standard deviation of s."""
+        return math.sqrt(float(np.average((np.array(self.s) - self.hidden_mean()) ** 2, weights=self.counts)))
+
     def need(self, n: int, secrets: SecretRange) -> float:
         """About how much noise it asks for, were all normal: a quarter of how far the sum moves, beyond its own spread.
 
@@ -175,11 +183,11 @@ def least_members_scale(
     sigma = least
     for need, law, secrets in needs:
         sigma = raised(law, n, secrets, sigma, max(need, sigma), epsilon, delta, shift_of)
-    for _ in range(_TRIES):
-        if all(members_delta(m, n, s, sigma, shift_of(sigma), epsilon) <= delta for m, s in checks):
-            return sigma
-        sigma *= _GROWS
-    raise UsageError("records: no noise that was tried is private for all pairs. Narrow the secret's range.")
+
+    def worst(sigma: float) -> float:
+        return max(members_delta(members, n, one, sigma, shift_of(sigma), epsilon) for members, one in checks)
+
+    return shown(worst, delta, sigma)
 
 
 def raised(
@@ -193,12 +201,22 @@ def raised(
     shift_of: Callable[[float], float],
 ) -> float:
     """A scale from `least` on at which some of the pairs are private under one law; the search begins at a guess."""
-    values, reason = secrets.some(), ""
+    values = secrets.some()
+
+    def delta_at(sigma: float) -> float:
+        return some_delta(law, n, values, secrets, sigma, shift_of(sigma), epsilon)[0]
+
+    return searched(delta_at, delta, least, guess)
+
+
+def searched(delta_at: Callable[[float], float], delta: float, least: float, guess: float) -> float:
+    """A scale from `least` on at which delta is kept; the search begins at a guess. What cannot be computed is not kept."""
+    reason = ""
 
     def is_private(sigma: float) -> bool:
         nonlocal reason
         try:
-            return some_delta(law, n, values, secrets, sigma, shift_of(sigma), epsilon)[0] <= delta
+            return delta_at(sigma) <= delta
         except UsageError as error:
             reason = str(error)
         return False  # with more noise it may be computed
@@ -218,3 +236,12 @@ def raised(
         middle = math.sqrt(low * high)
         low, high = (low, middle) if is_private(middle) else (middle, high)
     return high
+
+
+def shown(delta_at: Callable[[float], float], delta: float, sigma: float) -> float:
+    """This scale or one that is hardly larger, at which delta was shown to be kept."""
+    for _ in range(_TRIES):
+        if delta_at(sigma) <= delta:
+            return sigma
+        sigma *= _GROWS
+    raise UsageError("records: no noise that was tried is private for all pairs. Narrow the secret's range.")
