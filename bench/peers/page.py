@@ -100,10 +100,11 @@ def _digits(value: float) -> str:
 
 def _runs(found: Mapping[str, Result]) -> str:
     """When, with what and on what each was measured, and what the runs themselves noted."""
-    lines = ["## The runs", ""]
+    lines = ["## The runs", "", "Where other work was running, a run took longer than its processor time.", ""]
     for one in found.values():
         versions = ", ".join(f"{name} {text}" for name, text in one.versions.items())
         where = f"{one.machine.cores} cores, {one.machine.memory_gb:g} GB, Python {one.machine.python}"
-        lines.append(f"- **{one.title}**: {one.date}, {one.seconds:,.0f} seconds on {where}; seed {one.seed}; {versions}.")
+        took = f"{one.seconds:,.0f} seconds ({one.processor_seconds:,.0f} of processor time)"
+        lines.append(f"- **{one.title}**: {one.date}; {took}, on {where}; seed {one.seed}; {versions}.")
         lines += [f"  - {note}" for note in one.notes]
     return "\n".join(lines) if found else ""

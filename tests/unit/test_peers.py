@@ -12,7 +12,7 @@ from attrpriv.errors import PolicyError
 from bench.peers import page
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import in_environment
-from bench.peers.results import Cell, Result, Table, measured, quoted, read
+from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
 from bench.peers.running import EXPERIMENTS, RESULTS, experiments, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ COMMITTED = sorted(RESULTS.glob("*.json"))
 
 
 def result(name: str = "made_up", value: float = 12.345) -> Result:
-    rows: list[list[Cell | str | float | None]] = [
+    rows: list[Row] = [
         ["ours", measured(value, value - 1, value + 1)],
         ["theirs", quoted(70.0, "chen2023protecting, Table 2")],
     ]
