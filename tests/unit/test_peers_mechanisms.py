@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from bench.peers.chen_mechanisms import DELTA, daum, directional_variance, expm, least_sd
 from bench.peers.chen_ohrimenko import _delta, _error, _ratio
 from bench.peers.five_statistics import Array, Setting, Tables
+from bench.peers.property_inference import _leaked
 from bench.peers.results import measured
 
 MEANS = np.array([[40.0, 10.0, 30.0, 33.0, 41.0], [41.0, 10.3, 27.0, 31.0, 42.0]])
@@ -20,6 +22,10 @@ ROOTS = np.random.default_rng(3).normal(size=(5, 5))
 @dataclass(frozen=True, eq=False)
 class MadeUp(Setting):
     spread: float = 1.0
+
+    @property
+    def has(self) -> NDArray[np.bool_]:
+        return np.asarray(np.arange(600) % 3 == 0)
 
     def moments(self, count: int) -> tuple[Array, Array]:
         return MEANS[int(count > 20)], self.spread * (ROOTS @ ROOTS.T + np.eye(5))
@@ -90,3 +96,21 @@ def test_an_error_and_a_ratio_of_errors() -> None:
     assert ratio.low is not None
     assert ratio.high is not None
     assert ratio.low * ratio.high == pytest.approx(4.0)
+
+
+def test_tables_have_exactly_so_many_rows_and_attacks_are_tried_on_other_records() -> None:
+    made, rng = setting(), np.random.default_rng(4)
+    learned, tried = (made.tables(30, 50, part, rng) for part in made.parts)
+    for drawn in (learned, tried):
+        assert (made.has[drawn.rows].sum(axis=1) == 30).all()
+        assert all(len(set(rows)) == made.rows for rows in drawn.rows.tolist()), "without replacement"
+    assert not set(learned.rows.ravel().tolist()) & set(tried.rows.ravel().tolist())
+
+
+def test_who_may_always_be_right_has_seen_more_rows_than_a_number_says() -> None:
+    assert _leaked(measured(0.5, 0.4, 0.6)).value == 0
+    found = _leaked(measured(0.9, 0.8, 0.95))
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < float(found.value or 0.0) < found.high
+    assert _leaked(measured(1.0, 0.98, 1.0)).value == "over 14"
