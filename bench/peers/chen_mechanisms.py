@@ -1,4 +1,4 @@
-"""What is released of five statistics: Chen and Ohrimenko's mechanisms, from their description, and attrpriv's.
+"""What is released of five statistics: Chen and Ohrimenko's mechanisms, written from their formulas, and attrpriv's.
 
     ExpM    noise N(0, t^2) on each statistic,     t = |m1 - m2| sqrt(2 ln(1.25/delta)) / epsilon
     DauM    noise N(0, s) along v = (m1 - m2)/|m1 - m2|,     s the least with  cov + s v v' >= t^2 v v',

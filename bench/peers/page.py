@@ -66,13 +66,13 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def shown(cell: Cell, form: Form) -> str:
-    """As people read it: three digits, the interval in brackets."""
+    """As people read it: three digits, the interval in brackets; a quoted number as it was published."""
     if cell.value is None:
         return "–"
     if isinstance(cell.value, str):
         text = cell.value
     else:
-        text = number(cell.value, form)
+        text = f"{cell.value:g}" if cell.quoted and form == "number" else number(cell.value, form)
     if cell.low is not None and cell.high is not None:
         text += f" ({number(cell.low, form)} to {number(cell.high, form)})"
     return f"{text}{QUOTED}" if cell.quoted else text

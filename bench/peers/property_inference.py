@@ -198,7 +198,7 @@ class Private:
             "epsilons": EPSILONS,
             "data_norm": NORM,
         }
-        found = in_environment(PEER, REQUIREMENTS, SCRIPT, payload, timeout=300)
+        found = in_environment(PEER, REQUIREMENTS, SCRIPT, payload, timeout=600)
         return cls(setting.scaled, {e: dict(zip(tables, found[str(e)], strict=True)) for e in EPSILONS})
 
     def train(self, epsilon: float) -> Train:

@@ -8,8 +8,12 @@ Out:  of each epsilon, the coefficients and then the intercept of each table's m
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
+
+# Many small models: threads of linear algebra would only wait for each other.
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
 from diffprivlib.models import LogisticRegression
