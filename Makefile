@@ -9,7 +9,7 @@ TYPED  := src tests $(foreach dir,bench examples scripts,$(if $(wildcard $(dir)/
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-lowest test-postgres lint format docs bench bench-utility mutants build clean
+.PHONY: help setup demo test test-all test-lowest test-postgres lint format docs bench bench-utility bench-peers mutants build clean
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -54,6 +54,9 @@ bench: $(VENV)/.dev  ## run every benchmark in bench/
 
 bench-utility: $(VENV)/.dev  ## measure the error of every mechanism on a suite of problems, for the documentation
 	$(BIN)/python bench/utility.py --full --write
+
+bench-peers: $(VENV)/.dev  ## compare with published results and other libraries, for the documentation (half an hour; resumes)
+	$(BIN)/python -m bench.peers $(PEERS)
 
 mutants: $(VENV)/.dev  ## plant 200 small mistakes in the code that guarantees rest on, and see how many the tests find (an hour)
 	$(BIN)/python scripts/mutants.py $(MUTANTS)

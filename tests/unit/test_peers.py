@@ -1,0 +1,191 @@
+"""The comparison with peers: its page is what the committed results give, and its runs resume, skip and go on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from attrpriv.errors import PolicyError
+from bench.peers import page
+from bench.peers.budget import Budget, Unavailable
+from bench.peers.environment import in_environment
+from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
+from bench.peers.running import EXPERIMENTS, RESULTS, experiments, run_all
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = sorted(RESULTS.glob("*.json"))
+
+
+def result(name: str = "made_up", value: float = 12.345) -> Result:
+    rows: list[Row] = [
+        ["ours", measured(value, value - 1, value + 1)],
+        ["theirs", quoted(69.85, "chen2023protecting, Table 2")],
+    ]
+    table = Table.of("errors", "Errors", {"who": "text", "error": "number"}, rows)
+    return Result.of(name, "Made up", seconds=1.0, seed=1, tables=[table], notes=["a note"])
+
+
+# --------------------------------------------------------------------------------------------------------- what is committed
+
+
+def test_the_page_is_what_the_committed_results_give() -> None:
+    assert page.PAGE.read_text(encoding="utf-8") == page.written(RESULTS), "run `python -m bench.peers --page`"
+
+
+def test_each_result_is_of_an_experiment_and_each_experiment_has_a_text() -> None:
+    assert {one.stem for one in COMMITTED} <= set(EXPERIMENTS)
+    for one in experiments():
+        assert (page.TEXTS / f"{one.NAME}.md").is_file()
+        assert 0 < one.SECONDS <= 900
+    assert sum(one.SECONDS for one in experiments()) <= 3600, "under 60 minutes"
+
+
+@pytest.mark.parametrize("place", COMMITTED, ids=lambda place: place.stem)
+def test_a_committed_result_reads_and_names_its_sources(place: Path) -> None:
+    found = read(place)
+    assert found.name == place.stem
+    keys = set(re.findall(r"@\w+\{([^,]+),", (ROOT / "docs" / "references.bib").read_text(encoding="utf-8")))
+    for table in found.tables:
+        for cell in (cell for row in table.rows for cell in row if cell.quoted):
+            assert cell.source.split(",")[0] in keys
+
+
+def test_every_result_is_shown() -> None:
+    """A table that no text asks for is measured in vain."""
+    for place in COMMITTED:
+        text = (page.TEXTS / f"{place.stem}.md").read_text(encoding="utf-8")
+        for table in read(place).tables:
+            assert f"{place.stem}/{table.key}" in text
+
+
+# ------------------------------------------------------------------------------------------------------------------ the page
+
+
+@pytest.fixture
+def texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "page"
+    place.mkdir()
+    (place / "head.md").write_text("# Compared\n")
+    (place / "made_up.md").write_text(
+        "## Made up\n\n{{table made_up/errors}}\n\nOurs is {{made_up/errors | ours | error}}, not "
+        "{{made_up/errors|theirs|error}}.\n"
+    )
+    monkeypatch.setattr(page, "EXPERIMENTS", ("made_up",))
+    return place
+
+
+def test_numbers_come_from_the_result_and_quoted_ones_are_marked(texts: Path, tmp_path: Path) -> None:
+    (tmp_path / "made_up.json").write_text(result().model_dump_json())
+    text = page.written(tmp_path, texts)
+    assert "| ours | 12.3 (11.3 to 13.3) |" in text
+    assert "| theirs | 69.85‡ |" in text
+    assert "‡ quoted, not measured here: chen2023protecting, Table 2." in text
+    assert "Ours is 12.3 (11.3 to 13.3), not 69.85‡." in text
+    assert "{{" not in text
+    (tmp_path / "made_up.json").write_text(result(value=99.0).model_dump_json())
+    assert page.written(tmp_path, texts) != text
+
+
+def test_without_a_result_the_page_says_so(texts: Path, tmp_path: Path) -> None:
+    assert page.written(tmp_path, texts) == f"# Compared\n\n## Made up\n\n{page.NOT_MEASURED}\n"
+
+
+@pytest.mark.parametrize("place", ["{{table made_up/others}}", "{{made_up/errors | nobody | error}}"])
+def test_a_place_that_no_result_fills_is_an_error(texts: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "made_up.json").write_text(result().model_dump_json())
+    (texts / "made_up.md").write_text(f"## Made up\n\n{place}\n")
+    with pytest.raises(KeyError):
+        page.written(tmp_path, texts)
+
+
+# ------------------------------------------------------------------------------------------------------------------ results
+
+
+def test_a_result_is_json_and_says_nothing_of_the_machine_but_cores_and_memory() -> None:
+    found = result()
+    assert Result.from_json(found.model_dump_json()) == found
+    assert set(found.machine.to_json()) == {"cores", "memory_gb", "python"}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"value": 1.0, "low": 2.0, "high": 3.0}, {"value": 1.0, "low": 0.0}, {"value": "a", "low": 0.0, "high": 1.0}],
+)
+def test_an_interval_holds_its_value(wrong: dict[str, float]) -> None:
+    with pytest.raises(PolicyError):
+        Cell(**wrong)
+
+
+def test_what_is_quoted_names_its_source_and_tables_are_rectangular() -> None:
+    with pytest.raises(PolicyError, match="source"):
+        Cell(value=1.0, quoted=True)
+    with pytest.raises(PolicyError, match="cells"):
+        Table.of("errors", "Errors", {"who": "text", "error": "number"}, [["ours"]])
+
+
+# ---------------------------------------------------------------------------------------------------------------------- runs
+
+
+@dataclass
+class Made:
+    """An experiment that is what a test needs."""
+
+    NAME: str
+    trouble: Exception | None = None
+    NEEDS: tuple[str, ...] = ()
+    TITLE: str = "Made up"
+    SECONDS: float = 1.0
+    runs: list[float] = field(default_factory=list)
+
+    def run(self, budget: Budget) -> Result:
+        budget.say("half of it")
+        self.runs.append(budget.left)
+        if self.trouble is not None:
+            raise self.trouble
+        return result(self.NAME)
+
+
+def test_a_run_resumes_skips_with_the_reason_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = [
+        Made("one"),
+        Made("two", Unavailable("needs the Adult data")),
+        Made("three", ValueError("a mistake")),
+        Made("four", NEEDS=("no_such_package",)),
+        Made("five"),
+    ]
+    assert run_all(chosen, results=tmp_path) == ["three"]
+    told = " ".join(capsys.readouterr().err.split())
+    assert "two: skipped. needs the Adult data" in told
+    assert "four: skipped. needs no_such_package, which is not installed here" in told
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["five.json", "one.json"]
+    run_all(chosen, results=tmp_path)
+    assert [len(one.runs) for one in chosen] == [1, 2, 2, 0, 1]
+    run_all(chosen[:1], results=tmp_path, again=True)
+    assert len(chosen[0].runs) == 2
+
+
+@pytest.mark.slow
+def test_an_environment_is_its_own_and_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.peers.environment.ENVIRONMENTS", tmp_path / "peers")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import importlib.util, json, sys\n"
+        "given = json.load(sys.stdin)\n"
+        "print('a library says something')\n"
+        "print(json.dumps({'twice': 2 * given['one'], 'numpy': importlib.util.find_spec('numpy') is not None}))\n"
+    )
+    found = in_environment("bare", (), script, {"one": 1}, timeout=60)
+    assert found == {"twice": 2, "numpy": False}
+    mark = tmp_path / "peers" / "bare" / "requirements.txt"
+    before = mark.stat().st_mtime_ns
+    in_environment("bare", (), script, {"one": 1}, timeout=60)
+    assert mark.stat().st_mtime_ns == before
+    script.write_text("raise SystemExit('no')\n")
+    with pytest.raises(Unavailable, match="bare: the measurement failed"):
+        in_environment("bare", (), script, {}, timeout=60)
+    script.write_text("import time; time.sleep(60)\n")
+    with pytest.raises(Unavailable, match="took more than 1 seconds"):
+        in_environment("bare", (), script, {}, timeout=1)
