@@ -113,7 +113,7 @@ def _slant(picture: Picture, width: float) -> float:
 
 
 def _slanted(x: float, y: float, text: str) -> str:
-    turned = _text(x, y, _short(text), "end", "ap-tick")
+    turned = _text(x, y, text, "end", "ap-tick")
     return turned.replace("<text", f'<text transform="rotate({-_TURN} {_n(x)} {_n(y)})"', 1)
 
 
@@ -137,7 +137,8 @@ def _axes(picture: Picture, frame: _Frame) -> Iterator[str]:
         x = frame.x(picture.x, value)
         if grid:
             yield f'<path class="ap-grid" d="M{_n(x)} {_n(frame.top)}V{_n(frame.bottom)}"/>'
-        yield _slanted(x + 4, frame.bottom + 11, text) if slant else _text(x, frame.bottom + 15, text, "middle", "ap-tick")
+        name = _short(text)
+        yield _slanted(x + 4, frame.bottom + 11, name) if slant else _text(x, frame.bottom + 15, name, "middle", "ap-tick")
     for value, text in picture.y.ticks():
         y = frame.y(picture.y, value)
         if grid and not picture.y.names:
