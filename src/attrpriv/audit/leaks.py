@@ -39,6 +39,7 @@ from attrpriv.audit.model import frame_of
 from attrpriv.audit.tables import Floats
 from attrpriv.audit.views import require_other_records
 from attrpriv.errors import UsageError
+from attrpriv.formatting import number, percent
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.pictures.marks import Axis, Cell, Picture
@@ -136,7 +137,10 @@ class LeakageMap(FrozenModel):
         return page_svg(self.picture, "leaks")
 
     def __str__(self) -> str:
-        lines = [f"{one.right:.1%}  {one.statistic} tells {one.property} ({one.apart:.3g} apart)" for one in self.largest[:12]]
+        lines = [
+            f"{percent(one.right)}  {one.statistic} tells {one.property} ({number(one.apart, 3)} apart)"
+            for one in self.largest[:12]
+        ]
         return "\n".join([self.meaning, *lines, *self.flags])
 
 
