@@ -51,7 +51,8 @@ def show(audit: ReleaseAudit) -> None:
     shown = console()
     table = Table(box=None, pad_edge=False)
     for header in ("experiment", "on", "draws", "right at least", "promised at most", "seen from", "found"):
-        table.add_column(header, justify="left" if header in ("experiment", "on", "found") else "right")
+        left = header in ("experiment", "on", "found")
+        table.add_column(header, justify="left" if left else "right", no_wrap=header == "experiment")
     for one in audit.tried:
         shares = ["" if x is None else f"{x:.1%}" for x in (one.right, one.allowed, one.seen)]
         colour = "red" if one.broken else "green"
