@@ -132,9 +132,9 @@ class LeakageMap(FrozenModel):
         return draw(self.picture, ax)
 
     def _repr_html_(self) -> str:
-        from attrpriv.pictures.svg import page_svg
+        from attrpriv.pictures.svg import notebook_svg
 
-        return page_svg(self.picture, "leaks")
+        return notebook_svg(self.picture, "leaks")
 
     def __str__(self) -> str:
         lines = [

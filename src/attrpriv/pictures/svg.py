@@ -1,7 +1,8 @@
 """A picture as SVG, written by us: no script, nothing loaded, and colours that follow light, dark and print.
 
-`page_svg` is for a page that has `STYLE` once; `file_svg` is a file by itself. Text is escaped, and control characters are
-shown, so that a column called `<script>` is a name. Every number is rounded, so equal pictures are equal files.
+`page_svg` is for a page that has `STYLE` once, `notebook_svg` for a cell; `file_svg` is a file by itself. Text is escaped, and
+control characters are shown, so that a column called `<script>` is a name. Every number is rounded, so equal pictures are equal
+files.
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ def file_svg(picture: Picture) -> str:
 def page_svg(picture: Picture, name: str = "picture") -> str:
     """For a page that has `STYLE`; `name` must be its own on that page."""
     return _svg(picture, alone=False, name=name)
+
+
+def notebook_svg(picture: Picture, name: str = "picture") -> str:
+    """For a cell of a notebook, which has no style of ours: with its own, and with paper behind it."""
+    return _svg(picture, alone=True, name=name)
 
 
 @dataclass(frozen=True)
