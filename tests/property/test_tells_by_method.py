@@ -104,7 +104,7 @@ def records(value: float, tables: int, rng: np.random.Generator) -> Tables:
 
 
 Law = Callable[[float, int, np.random.Generator], Tables]
-ADDED = [
+ADDED: list[Any] = [
     ("nearly normal rows", "gaussian_approximation", the_school, (60_000, 61_000)),
     ("exact moments", "gaussian", the_school, (60_000, 61_000)),
     ("exact moments", "group_dp", the_school, (60_000, 61_000)),
@@ -124,7 +124,7 @@ ADDED = [
     ("a hierarchy", "gaussian", a_hierarchy, (40_000, 80_000)),
     pytest.param("records", "gaussian", records, (9.6, 9.8), marks=pytest.mark.slow),  # the plan takes seconds
 ]
-DRAWN = [
+DRAWN: list[Any] = [
     ("the school", "transport", the_school, (60_000, 61_000)),
     ("exact moments", "transport", the_school, (60_000, 61_000)),  # by a clip at quantiles
     ("a parameter, the law of the count known", "optimal", a_parameter, (0, 1)),

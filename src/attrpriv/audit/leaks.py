@@ -77,8 +77,8 @@ class LeakageMap(FrozenModel):
         """What the numbers say, in one sentence."""
         return (
             f"How often somebody who sees the exact statistic of a table of {self.rows:,} rows guesses right between two "
-            f"values of its property that are {self.distance:g} of a row's standard deviation apart, or as far as the policy "
-            "states; 50% is a coin."
+            f"values of its property that are so far apart ({self.distance:g} of a row's standard deviation, unless the policy "
+            "says how far); 50% is a coin."
         )
 
     @property
