@@ -28,6 +28,15 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def percent(share: float) -> str:
+    """A share of right guesses, which is certainty only where it is.
+
+    >>> percent(0.5467), percent(0.99996), percent(1.0)
+    ('54.7%', 'more than 99.9%', '100.0%')
+    """
+    return "more than 99.9%" if 0.9995 < share < 1 else f"{share:.1%}"
+
+
 def answer(value: float, scale: float) -> str:
     """A released value to the digits that its noise leaves meaningful: two more than the noise's first."""
     if isinstance(value, int):

@@ -40,6 +40,7 @@ from attrpriv.audit.model import frame_of
 from attrpriv.audit.tables import Floats
 from attrpriv.audit.views import require_other_records
 from attrpriv.errors import UsageError
+from attrpriv.formatting import number, percent
 from attrpriv.frozen import Finite, FrozenModel
 from attrpriv.numerics.rounding import SOLVED_DOWN
 from attrpriv.pictures.marks import Axis, Cell, Picture
@@ -78,8 +79,8 @@ class LeakageMap(FrozenModel):
         """What the numbers say, in one sentence."""
         return (
             f"How often somebody who sees the exact statistic of a table of {self.rows:,} rows guesses right between two "
-            f"values of its property that are {self.distance:g} of a row's standard deviation apart, or as far as the policy "
-            "states; 50% is a coin."
+            f"values of its property that are so far apart ({self.distance:g} of a row's standard deviation, unless the policy "
+            "says how far); 50% is a coin."
         )
 
     @property
@@ -133,12 +134,15 @@ class LeakageMap(FrozenModel):
         return draw(self.picture, ax)
 
     def _repr_html_(self) -> str:
-        from attrpriv.pictures.svg import page_svg
+        from attrpriv.pictures.svg import notebook_svg
 
-        return page_svg(self.picture, "leaks")
+        return notebook_svg(self.picture, "leaks")
 
     def __str__(self) -> str:
-        lines = [f"{one.right:.1%}  {one.statistic} tells {one.property} ({one.apart:.3g} apart)" for one in self.largest[:12]]
+        lines = [
+            f"{percent(one.right)}  {one.statistic} tells {one.property} ({number(one.apart, 3)} apart)"
+            for one in self.largest[:12]
+        ]
         return "\n".join([self.meaning, *lines, *self.flags])
 
 

@@ -79,7 +79,8 @@ def audit_model(
     limit = seconds_of(time_limit)
     _require_shares(delta, confidence)
     if source == "records":
-        require_other_records(records, policies_in(defences))
+        own = '; or, for a report that nobody else may see, say source="own"'
+        require_other_records(records, policies_in(defences), way_out=own)
     frame = frame_of(records)
     table = open_table(frame)
     draws = Draws.of(Statistic.of(secret, table, frame, rows), values, rows)

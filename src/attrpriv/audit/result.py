@@ -6,12 +6,15 @@ error that is its own), and the attack in the foreground is the one that cross-v
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from attrpriv.audit.bounds import least_seen
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
+
+if TYPE_CHECKING:
+    from attrpriv.pictures.marks import Picture
 
 Share = Annotated[Finite, Field(ge=0, le=1)]
 Source = Literal["records", "own"]
@@ -138,11 +141,18 @@ class ModelAudit(FrozenModel):
     def _repr_html_(self) -> str:
         return self.to_html()
 
-    def plot(self, ax: Any = None) -> Any:
-        """Right guesses with their intervals, beside a coin's; gives back the axes. Needs the extra `plots`."""
+    @property
+    def picture(self) -> Picture:
+        """Right guesses with their intervals, beside a coin's."""
         from attrpriv.audit.picture import picture
 
-        return picture(self, ax)
+        return picture(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The picture by matplotlib; gives back the axes. Needs the extra `plots`."""
+        from attrpriv.pictures.figures import draw
+
+        return draw(self.picture, ax)
 
     def __str__(self) -> str:
         from attrpriv.audit.words import question

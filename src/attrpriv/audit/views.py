@@ -218,7 +218,7 @@ def spot_check(view: View, frame: Any, rows: Whole, seed: int) -> None:
         raise CertificateError(NOT_THE_SAME)
 
 
-def require_other_records(records: object, policies: list[Policy]) -> None:
+def require_other_records(records: object, policies: list[Policy], *, way_out: str = "") -> None:
     """The records must not be the table that a policy protects."""
     for policy in policies:
         path = policy.data_path()
@@ -226,6 +226,5 @@ def require_other_records(records: object, policies: list[Policy]) -> None:
             continue
         if identities(path) & identities(records):
             raise DataError(
-                "records: must be public, and this is the table that the policy protects. Give other records; or, for a "
-                'report that nobody else may see, say source="own".'
+                f"records: must be public, and this is the table that the policy protects. Give other records{way_out}."
             )

@@ -50,12 +50,19 @@ def show(audit: ReleaseAudit) -> None:
     """A line for each experiment, what it means, and what would not have been seen."""
     shown = console()
     table = Table(box=None, pad_edge=False)
-    for header in ("experiment", "on", "draws", "right at least", "promised at most", "seen from", ""):
-        table.add_column(header, justify="left" if header in ("experiment", "on", "") else "right")
+    for header in ("experiment", "on", "draws", "right at least", "promised at most", "seen from", "found"):
+        left = header in ("experiment", "on", "found")
+        table.add_column(header, justify="left" if left else "right", no_wrap=header == "experiment")
     for one in audit.tried:
         shares = ["" if x is None else f"{x:.1%}" for x in (one.right, one.allowed, one.seen)]
         colour = "red" if one.broken else "green"
-        table.add_row(one.experiment, _where(one), f"{one.draws:,}", *shares, f"[{colour}]{one.verdict}[/{colour}]")
+        table.add_row(
+            one.experiment,
+            _where(one),
+            f"{one.draws:,}",
+            *shares,
+            f"[{colour}]{'broken' if one.broken else 'nothing'}[/{colour}]",
+        )
     if audit.tried:
         shown.print(table)
     for one in audit.tried:

@@ -59,12 +59,15 @@ def show(found: LeakageMap) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from attrpriv.formatting import number as shown_number
+    from attrpriv.formatting import percent
+
     shown = console()
     table = Table(box=None, pad_edge=False)
     for header in ("statistic", "gives away", "values apart by", "right guesses"):
         table.add_column(header, justify="left" if header in ("statistic", "gives away") else "right")
     for one in found.largest[:_SHOWN]:
-        table.add_row(escape(one.statistic), escape(one.property), f"{one.apart:.3g}", f"{one.right:.1%}")
+        table.add_row(escape(one.statistic), escape(one.property), shown_number(one.apart, 3), percent(one.right))
     shown.print(table)
     left = len(found.largest) - _SHOWN
     if left > 0:

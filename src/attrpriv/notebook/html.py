@@ -180,13 +180,19 @@ def audit_html(audit: ModelAudit) -> str:
 
 def tried_html(audit: ReleaseAudit) -> str:
     """What each experiment on a release showed, beside what is promised, and what would not have been seen."""
-    header = ("experiment", "on", "draws", "right at least", "promised at most", "seen from", "")
+    header = ("experiment", "on", "draws", "right at least", "promised at most", "seen from", "found")
     shares = [["" if x is None else f"{x:.1%}" for x in (one.right, one.allowed, one.seen)] for one in audit.tried]
     rows = [
-        (one.experiment, one.on, f"{one.draws:,}", *share, one.verdict) for one, share in zip(audit.tried, shares, strict=True)
+        (one.experiment, one.on, f"{one.draws:,}", *share, "broken" if one.broken else "nothing")
+        for one, share in zip(audit.tried, shares, strict=True)
     ]
     blind = "<div>What it would not have seen:</div>" + _listed(audit.would_not_show)
-    told = [_lines([audit.summary]), _table("llrrrrl", header, rows), _lines(one.told for one in audit.tried), blind]
+    told = [
+        _lines([audit.summary]),
+        _table("llrrrrl", header, rows),
+        _lines(f"{one.experiment}: {one.told}" for one in audit.tried),
+        blind,
+    ]
     return _page(f"Audit of {', '.join(audit.queries)}", told)
 
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from attrpriv.errors import UsageError
 from attrpriv.formatting import printable
-from attrpriv.pictures.marks import Axis, Bar, Cell, Dot, Line, Mark, Picture
+from attrpriv.pictures.marks import Axis, Bar, Cell, Dot, Line, Mark, Picture, spread_apart
 from attrpriv.pictures.svg import file_svg
 
 ENDINGS = (".svg", ".png", ".pdf")
 # Distinct in every common form of colour blindness, and in grey (Okabe and Ito); the dashes differ too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#5A5A5A", "#E69F00")
+# Names below a picture that are no longer stand abreast.
+_SHORT = 6
 _DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (4, 4)), (0, (8, 2)))
 
 
@@ -46,6 +48,7 @@ def draw(picture: Picture, ax: Any = None) -> Any:
     axes = _new_axes(picture, shown=True) if ax is None else ax
     for mark in picture.drawn:
         _mark(mark, picture, axes)
+    _end_labels(picture, axes)
     _scale(axes, "x", picture.x)
     _scale(axes, "y", picture.y)
     if picture.y.names:
@@ -57,7 +60,9 @@ def draw(picture: Picture, ax: Any = None) -> Any:
 def _scale(axes: Any, side: str, axis: Axis) -> None:
     getattr(axes, f"set_{side}label")(_plain(axis.label))
     if axis.names:
-        getattr(axes, f"set_{side}ticks")(range(len(axis.names)), [_plain(name) for name in axis.names])
+        slanted = side == "x" and max(map(len, axis.names)) > _SHORT
+        turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+        getattr(axes, f"set_{side}ticks")(range(len(axis.names)), [_plain(name) for name in axis.names], **turned)
         getattr(axes, f"set_{side}lim")(-0.5, len(axis.names) - 0.5)
         return
     getattr(axes, f"set_{side}scale")(axis.scale)
@@ -86,14 +91,14 @@ def _mark(mark: Mark, picture: Picture, axes: Any) -> None:
         axes.text(mark.column, mark.row, _plain(mark.text), ha="center", va="center")
     elif mark.along == "x":
         axes.axvline(mark.value, color="0.5", linewidth=1, linestyle=":")
-        _beside(axes, mark.label, (mark.value, 1), (3, -10), ("data", "axes fraction"))
+        _beside(axes, mark.label, (mark.value, 1), (3, -10), ("data", "axes fraction"), "left")
     else:
         axes.axhline(mark.value, color="0.5", linewidth=1, linestyle=":")
-        _beside(axes, mark.label, (0, mark.value), (4, 4), ("axes fraction", "data"))
+        _beside(axes, mark.label, (1, mark.value), (-4, 4), ("axes fraction", "data"), "right")
 
 
-def _beside(axes: Any, text: str, at: tuple[float, float], off: tuple[int, int], of: tuple[str, str]) -> None:
-    axes.annotate(_plain(text), at, off, xycoords=of, textcoords="offset points", fontsize="small")
+def _beside(axes: Any, text: str, at: tuple[float, float], off: tuple[int, int], of: tuple[str, str], side: str) -> None:
+    axes.annotate(_plain(text), at, off, xycoords=of, textcoords="offset points", fontsize="small", ha=side)
 
 
 def _line(mark: Line, axes: Any) -> None:
@@ -102,8 +107,17 @@ def _line(mark: Line, axes: Any) -> None:
     axes.plot(x, y, color=colour, linestyle=dash, linewidth=2, drawstyle="steps-post" if mark.stepped else "default")
     if mark.filled:
         axes.fill_between(x, y, color=colour, alpha=0.15, linewidth=0, step="post" if mark.stepped else None)
-    at = mark.label_at or mark.points[-1]
-    axes.annotate(_plain(mark.label), at, (5, 0), textcoords="offset points", color=colour, va="center")
+    if mark.label_at is not None:
+        axes.annotate(_plain(mark.label), mark.label_at, color=colour, va="center")
+
+
+def _end_labels(picture: Picture, axes: Any) -> None:
+    """Beside the ends of the curves, moved apart where they would cover one another."""
+    lines = [mark for mark in picture.drawn if isinstance(mark, Line) and mark.label and mark.label_at is None]
+    places = [(picture.x.share(x), picture.y.share(y)) for x, y in (line.points[-1] for line in lines)]
+    for line, (x, _), y in zip(lines, places, spread_apart([y for _, y in places], 0.06, 0, 1), strict=True):
+        style = {"color": COLOURS[line.series % 6], "va": "center", "xycoords": "axes fraction"}
+        axes.annotate(_plain(line.label), (x, y), (5, 0), textcoords="offset points", **style)
 
 
 def _dot(mark: Dot, axes: Any) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from attrpriv.errors import UsageError
-from attrpriv.formatting import number
-from attrpriv.pictures.marks import Axis, Bar, Dot, Line, Mark, Picture, Rule
+from attrpriv.formatting import number, percent
+from attrpriv.pictures.marks import Axis, Bar, Dot, Line, Mark, Picture, Point, Rule, spread_apart
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.belief import Belief
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from attrpriv.methods.choice.ranking import Ranking
 
 _SHOWN = 14  # rows of a picture with names; more would not be read
+_LABEL = 0.36  # of the width of a picture, for the name of a curve
 
 
 def trade_off(told: Tells) -> Picture:
@@ -40,7 +41,7 @@ def trade_off(told: Tells) -> Picture:
 
 
 def _named(name: str, test: BestTest) -> str:
-    return f"{name}: {'at most ' if test.how == 'bound' else ''}{test.right:.1%} right"
+    return f"{name}: {'at most ' if test.how == 'bound' else ''}{percent(test.right)} right"
 
 
 def _pair(told: Tells) -> str:
@@ -59,7 +60,7 @@ def fading(told: Sequence[Tells]) -> Picture:
     marks += [Line(before, "exact answers", 1)] if len(before) > 1 else []
     first = told[0]
     marks += [Rule(first.promised, "promised", "x")] if first.promised and first.promised < points[-1][0] else []
-    most = " and ".join(f"{line.label} {line.points[-1][1]:.1%}" for line in marks if isinstance(line, Line))
+    most = " and ".join(f"{line.label} {percent(line.points[-1][1])}" for line in marks if isinstance(line, Line))
     low = min(x for x, _ in points if x > 0)
     return Picture(
         f"Right guesses, by the distance of two values of {first.secret}",
@@ -75,11 +76,10 @@ def believed(found: Belief) -> Picture:
     named = [("before anything", found.prior), ("exact answers", found.exact), ("this release", found.typical)]
     named.append(("worst release", found.worst))
     top = max(max(weights) for _, weights in named if weights)
-    lines = [
-        Line(tuple(zip(found.values, weights, strict=True)), name, series)
-        for (name, weights), series in zip(named, (4, 1, 0, 3), strict=True)
-        if weights
-    ]
+    shown = [(name, weights, series) for (name, weights), series in zip(named, (4, 1, 0, 3), strict=True) if weights]
+    curves = [tuple(zip(found.values, weights, strict=True)) for _, weights, _ in shown]
+    places = _beside(curves, top)
+    lines = [Line(curve, name, k, at) for curve, (name, _, k), at in zip(curves, shown, places, strict=True)]
     return Picture(
         f"What somebody may believe about {found.secret}, where it is {number(found.at)}",
         f"Weights of its values before and after. {found}",
@@ -87,6 +87,29 @@ def believed(found: Belief) -> Picture:
         Axis("weight", 0.0, top * 1.05 or 1.0, form="percent"),
         (*lines, Rule(found.at, "the truth", "x")),
     )
+
+
+def _beside(curves: Sequence[Sequence[Point]], top: float) -> list[Point]:
+    """Where the names of hills stand: beside their right halves, or left of all where the right has no room; apart."""
+    low, high = curves[0][0][0], curves[0][-1][0]
+    last = high - _LABEL * (high - low)
+    wanted = [_half_way_down(curve, 0.06 * top) for curve in curves]
+    heights = spread_apart([y for _, y in wanted], 0.075 * top, 0.05 * top, top)
+    hills = [x for x, _ in wanted if x > low]
+    free = last if hills and max(hills) <= (low + high) / 2 else low
+    xs = [x if low < x <= last else free for x, _ in wanted]
+    return [(x + 0.02 * (high - low), y) for x, y in zip(xs, heights, strict=True)]
+
+
+def _half_way_down(curve: Sequence[Point], off: float) -> Point:
+    """Right of its top, where it has lost half of its height; where it never does, off its left end."""
+    top = max(range(len(curve)), key=lambda place: curve[place][1])
+    height = curve[top][1]
+    for (x0, y0), (x1, y1) in zip(curve[top:], curve[top + 1 :], strict=False):
+        if y1 < height / 2:
+            return x0 + (x1 - x0) * (y0 - height / 2) / (y0 - y1), height / 2
+    start, y = curve[0]
+    return start, y + off if y > 0.9 * height else y - off
 
 
 def mechanisms(ranking: Ranking) -> Picture:

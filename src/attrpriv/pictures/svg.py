@@ -1,7 +1,8 @@
 """A picture as SVG, written by us: no script, nothing loaded, and colours that follow light, dark and print.
 
-`page_svg` is for a page that has `STYLE` once; `file_svg` is a file by itself. Text is escaped, and control characters are
-shown, so that a column called `<script>` is a name. Every number is rounded, so equal pictures are equal files.
+`page_svg` is for a page that has `STYLE` once, `notebook_svg` for a cell; `file_svg` is a file by itself. Text is escaped, and
+control characters are shown, so that a column called `<script>` is a name. Every number is rounded, so equal pictures are equal
+files.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ from attrpriv.pictures.marks import Axis, Bar, Cell, Dot, Line, Mark, Picture, R
 WIDTH = 420
 _LETTER = 6.6  # about how wide one is at 12 units
 _LINE = 14.0
+_NAME = 24
+# Degrees by which long names below a picture are turned, and how deep they reach then.
+_TURN, _RISE = 40, 0.62
 _DASHES = ("", "7 4", "2 3", "9 3 2 3", "4 4", "12 3")
 
 # The series keep 4.5:1 against the paper, so that labels may have their colour, and differ in every common form of colour
@@ -51,6 +55,11 @@ def file_svg(picture: Picture) -> str:
 def page_svg(picture: Picture, name: str = "picture") -> str:
     """For a page that has `STYLE`; `name` must be its own on that page."""
     return _svg(picture, alone=False, name=name)
+
+
+def notebook_svg(picture: Picture, name: str = "picture") -> str:
+    """For a cell of a notebook, which has no style of ours: with its own, and with paper behind it."""
+    return _svg(picture, alone=True, name=name)
 
 
 @dataclass(frozen=True)
@@ -94,11 +103,29 @@ def _layout(picture: Picture) -> tuple[float, _Frame]:
     left = 12 + names * _LETTER + (0 if picture.y.names else 16)
     ends = [line for mark in _ended(picture) for line in _wrapped(mark.label, 15)]
     beside = [len(mark.label) for mark in picture.drawn if isinstance(mark, Bar)]
-    right = max(18.0, 12 + max([len(line) for line in ends] + beside, default=0) * _LETTER)
+    last = 0 if picture.x.names else max((len(text) for _, text in picture.x.ticks()[-1:]), default=0)
+    right = max(18.0, last * _LETTER / 2 + 4, 12 + max([len(line) for line in ends] + beside, default=0) * _LETTER)
     top = 12 + _LINE * len(_title(picture)) + (0 if picture.y.names else 16)
     rows = len(picture.y.names)
-    high = picture.height or (top + rows * (30 if _cells(picture) else 27) + 48 if rows else 270)
-    return float(high), _Frame(left, top, WIDTH - right, high - 40)
+    below = 40 + _slant(picture, WIDTH - right - left)
+    high = picture.height or (top + rows * (30 if _cells(picture) else 27) + below + 8 if rows else 270)
+    return float(high), _Frame(left, top, WIDTH - right, high - below)
+
+
+def _slant(picture: Picture, width: float) -> float:
+    """How much deeper the names below a picture reach where they are slanted, because they are too long to stand abreast."""
+    longest = max(map(len, map(_short, picture.x.names)), default=0) * _LETTER
+    return longest * _RISE if longest > width / max(1, len(picture.x.names)) - 4 else 0.0
+
+
+def _slanted(x: float, y: float, text: str) -> str:
+    turned = _text(x, y, text, "end", "ap-tick")
+    return turned.replace("<text", f'<text transform="rotate({-_TURN} {_n(x)} {_n(y)})"', 1)
+
+
+def _short(text: str) -> str:
+    """A name that leaves room for the others; the picture's description has all of them that matter."""
+    return text if len(text) <= _NAME else f"{text[: _NAME - 1]}\u2026"
 
 
 def _title(picture: Picture) -> list[str]:
@@ -111,12 +138,13 @@ def _heading(picture: Picture) -> Iterator[str]:
 
 
 def _axes(picture: Picture, frame: _Frame) -> Iterator[str]:
-    grid = not _cells(picture)
+    grid, slant = not _cells(picture), _slant(picture, frame.right - frame.left)
     for value, text in picture.x.ticks():
         x = frame.x(picture.x, value)
         if grid:
             yield f'<path class="ap-grid" d="M{_n(x)} {_n(frame.top)}V{_n(frame.bottom)}"/>'
-        yield _text(x, frame.bottom + 15, text, "middle", "ap-tick")
+        name = _short(text)
+        yield _slanted(x + 4, frame.bottom + 11, name) if slant else _text(x, frame.bottom + 15, name, "middle", "ap-tick")
     for value, text in picture.y.ticks():
         y = frame.y(picture.y, value)
         if grid and not picture.y.names:
@@ -125,7 +153,7 @@ def _axes(picture: Picture, frame: _Frame) -> Iterator[str]:
         for place, line in enumerate(lines):
             down = y + 4 + (place - (len(lines) - 1) / 2) * 12
             yield _text(frame.left - 6, down, line, "end", "" if picture.y.names else "ap-tick")
-    yield _text((frame.left + frame.right) / 2, frame.bottom + 32, picture.x.label, "middle")
+    yield _text((frame.left + frame.right) / 2, frame.bottom + 32 + slant, picture.x.label, "middle")
     if picture.y.label and not picture.y.names:
         yield _text(4, frame.top - 9, picture.y.label, "start")
 
@@ -156,7 +184,7 @@ def _line(mark: Line, picture: Picture, frame: _Frame) -> Iterator[str]:
     yield f'<path class="ap-line ap-s{mark.series % 6}"{dashed} d="{path}"/>'
     if mark.label_at is not None and mark.label:
         x, y = frame.x(picture.x, mark.label_at[0]), frame.y(picture.y, mark.label_at[1])
-        yield from _lines_at(x, y, mark.label, 30, f"ap-halo ap-f{mark.series % 6}")
+        yield from _lines_at(x, y, mark.label, 34, f"ap-halo ap-f{mark.series % 6}")
 
 
 def _dot(mark: Dot, picture: Picture, frame: _Frame) -> Iterator[str]:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from attrpriv import __version__
 from attrpriv.errors import AttrprivError, UsageError
-from attrpriv.formatting import number
+from attrpriv.formatting import number, percent
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.tells import Tells, percent
+from attrpriv.methods.base.tells import Tells
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.error_curve import error_curve
 from attrpriv.methods.choice.ranking import Ranking

@@ -30,7 +30,8 @@ _STYLE = (
     ".checks{list-style:none;padding-left:0}.checks li{padding:.15rem 0 .15rem 1.6rem;text-indent:-1.6rem}"
     '.checks li::before{content:"\\2610";display:inline-block;width:1.6rem;text-indent:0}'
     "figure{margin:1rem 0}pre{background:var(--tint);padding:.7rem;white-space:pre-wrap;font-size:.85rem}"
-    ".sign td{height:2.6rem}footer{color:var(--dim);font-size:.85rem;padding-bottom:2rem}"
+    ".sign{table-layout:fixed}.sign td{height:2.6rem}.sign th:nth-child(3){width:18%}"
+    "footer{color:var(--dim);font-size:.85rem;padding-bottom:2rem}"
     "tbody th{min-width:6em;font-weight:600}@media (max-width:34rem){thead{position:absolute;clip-path:inset(50%);"
     "width:1px;height:1px;display:block;"
     "overflow:hidden}tr{display:block;border-bottom:1px solid var(--line);padding:.35rem 0}tbody th,td,td.n{display:block;"

@@ -18,6 +18,7 @@ from scipy.stats import binom
 import attrpriv as ap
 from attrpriv.audit.jobs import Progress
 from attrpriv.audit.model import audit_model
+from attrpriv.pictures.marks import Dot
 
 SECRET = "share(sex = 'F')"
 SMALL: dict[str, Any] = {"rows": 400, "shadows": 40, "targets": 60}
@@ -212,6 +213,8 @@ def test_a_picture(audit: ap.ModelAudit) -> None:
     from matplotlib.figure import Figure
 
     axes = audit.plot(Figure().add_subplot())
+    assert [dot.x for dot in audit.picture.marks if isinstance(dot, Dot)] == [one.share for one in audit.results]
+    assert f"{audit.results[0].share:.1%}" in audit.picture.description
     assert [label.get_text() for label in axes.get_yticklabels()] == ["means, all rows: parameters", "means, <b>: parameters"]
 
 

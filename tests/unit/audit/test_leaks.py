@@ -79,7 +79,7 @@ def test_words_numbers_and_pictures() -> None:
     found = leaks(records(), rows=1_000)
     assert "50% is a coin" in str(found)
     assert len(found.to_frame()) == len(found.leaks)
-    assert "<svg" in found._repr_html_()
+    assert "<style>" in found._repr_html_()  # a notebook has none of ours
     assert "tells" in found.picture.description
 
 

@@ -11,8 +11,9 @@ import pytest
 
 from attrpriv.errors import UsageError
 from attrpriv.pictures import figures
+from attrpriv.pictures.figures import draw
 from attrpriv.pictures.marks import Axis, Bar, Cell, Dot, Line, Picture, Rule, spread_apart
-from attrpriv.pictures.svg import STYLE, file_svg, page_svg
+from attrpriv.pictures.svg import STYLE, WIDTH, file_svg, page_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 NASTY = "<script>alert(1)</script> & \x1b[2J \"quoted\" 'x' $y$"
@@ -108,6 +109,40 @@ def test_labels_at_one_place_are_moved_apart() -> None:
     drawn = ElementTree.fromstring(file_svg(CURVES))
     places = {one.text: float(one.get("y", "nan")) for one in drawn.iter(f"{SVG}text")}
     assert abs(places["first"] - places["second"]) >= 13
+
+
+def _right_end(one: ElementTree.Element) -> float:
+    """Of a word that is not turned, by a width of a letter that is not too large."""
+    wide = 5.8 * len(one.text or "")
+    return float(one.get("x", "nan")) + {"start": wide, "middle": wide / 2, "end": 0.0}[one.get("text-anchor", "start")]
+
+
+@pytest.mark.parametrize("picture", ALL, ids=lambda one: one.title)
+def test_no_word_leaves_the_picture(picture: Picture) -> None:
+    """Also where the last number below it is long."""
+    long = picture if picture.x.names else replace(picture, x=replace(picture.x, low=1_000_000.0, high=2_000_000.0))
+    for one in ElementTree.fromstring(file_svg(long)).iter(f"{SVG}text"):
+        assert _right_end(one) <= WIDTH, one.text
+
+
+def test_long_names_below_a_picture_are_turned_and_short_ones_are_not() -> None:
+    def turned(*names: str) -> list[str | None]:
+        drawn = ElementTree.fromstring(file_svg(replace(HEAT, x=Axis("seen", names=names))))
+        return [one.get("transform") for one in drawn.iter(f"{SVG}text") if one.text in names]
+
+    assert turned("v", "w") == [None, None]
+    long = turned("share(education = 'x')", "share(education = 'y')", "avg(hours)")
+    assert all(one is not None and one.startswith("rotate(") for one in long)
+    assert file_svg(replace(HEAT, x=Axis("seen", names=("a" * 90, "b")))).count("a" * 30) == 0
+
+
+def test_matplotlib_moves_labels_apart_and_turns_names() -> None:
+    pytest.importorskip("matplotlib")
+    same = replace(CURVES, marks=(Line(((0.1, 0.5), (10, 0.5)), "first"), Line(((0.1, 0.6), (10, 0.5)), "second", 1)))
+    drawn = {text.get_text(): text.xy[1] for text in draw(same).texts}
+    assert abs(drawn["first"] - drawn["second"]) >= 0.059
+    names = draw(replace(HEAT, x=Axis("seen", names=("share(sex = 'F')", "b")))).get_xticklabels()
+    assert names[0].get_rotation() == 40
 
 
 def test_moving_apart_keeps_the_order_and_the_ends() -> None:

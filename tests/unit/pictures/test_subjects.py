@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -57,6 +58,17 @@ def test_belief_before_and_after() -> None:
     drawn = lines(subjects.believed(found))
     assert set(drawn) == {"before anything", "exact answers", "this release", "worst release"}
     assert tuple(y for _, y in drawn["this release"].points) == found.typical
+
+
+@pytest.mark.parametrize("at", [30_000.0, 110_000.0, 195_000.0])
+def test_names_of_hills_are_apart_and_within(at: float) -> None:
+    """Where all end at zero, names at the ends would cover one another."""
+    drawn = subjects.believed(session().plan(mechanism="gaussian").belief(at=at))
+    places = [mark.label_at for mark in lines(drawn).values()]
+    heights = sorted(drawn.y.share(place[1]) for place in places if place)
+    assert len(heights) == 4
+    assert all(above - below > 0.06 for below, above in pairwise(heights))
+    assert all(0 <= drawn.x.share(place[0]) < 0.68 for place in places if place)
 
 
 def test_mechanisms_stand_side_by_side_and_the_chosen_one_is_marked() -> None:

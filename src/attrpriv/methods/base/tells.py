@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from attrpriv.errors import UsageError
-from attrpriv.formatting import number
+from attrpriv.formatting import number, percent
 from attrpriv.frozen import FrozenModel, NonNegative
 from attrpriv.methods.base.accuracy import Profile
 from attrpriv.methods.base.trade_off import TradeOff, trade_off
@@ -67,11 +67,6 @@ class BestTest(FrozenModel):
 
 
 _COIN = BestTest.of(TradeOff(promises=((0.0, 0.0),)), "exact", 0.0)
-
-
-def percent(share: float) -> str:
-    """A share of right guesses, which is certainty only where it is."""
-    return "more than 99.9%" if 0.9995 < share < 1 else f"{share:.1%}"
 
 
 class Tells(FrozenModel):
