@@ -24,14 +24,7 @@ class Doctests(Extension):
 def fenced(text: str) -> str:
     """The text with a fence around each example that is not indented (others stand in a section of their own).
 
-    >>> print(fenced("A sum.\\n\\n>>> 1 + 1\\n2\\n\\nThat is all."))
-    A sum.
-    <BLANKLINE>
-    ```pycon
-    >>> 1 + 1
-    2
-    ```
-    <BLANKLINE>
-    That is all.
+    >>> fenced("A sum.\\n\\n>>> 1 + 1\\n2\\n\\nThat is all.").splitlines()
+    ['A sum.', '', '```pycon', '>>> 1 + 1', '2', '```', '', 'That is all.']
     """
     return _EXAMPLE.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```", text)

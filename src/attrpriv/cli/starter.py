@@ -66,7 +66,7 @@ def write_starter(
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
-    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path)
+    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path, proposal.secret)
     failed = False
     try:
         path.write_text(text, encoding="utf-8")

@@ -133,7 +133,7 @@ TALKS = {
         Told("share(sex = 'F')", ("count(*) filter (where hours > 45)",), None, Decisions(None, "40%, 60%", "all")),
     ),
     "a share of rows": (
-        ("2", "sex", "F", "rows", "", "40%, 60%", ""),
+        ("2", "sex", "F", "rows", "", "40%, 60%"),
         Told("share(sex = 'F')", (), "hospital", Decisions(None, "40%, 60%", None)),
     ),
     "everything": (
@@ -201,3 +201,18 @@ def test_a_range_or_a_distance_that_cannot_be_is_asked_for_again() -> None:
     assert (told.decisions.between, told.decisions.within) == ("12, 14", "0.2")
     assert sum(line.startswith("between: must be two") for line in said) == len(wrong)
     assert sum(line.startswith("within: must be one number") for line in said) == 3
+
+
+@pytest.mark.parametrize(("between", "within"), [("40,60", "2%"), ("40%,60%", "2")])
+def test_a_share_needs_its_percent_sign(between: str, within: str) -> None:
+    asked = ("--secret", "share(sex = 'F')", "--release", "count(*) filter (where hours > 45)", "--public", "census.parquet")
+    done = run("init", "staff.parquet", *asked, "--between", between, "--within", within)
+    assert done.exit_code == 2
+    assert "as in 25% instead of 25" in done.output
+    assert not Path("staff.yaml").exists()
+    assert run("init", "staff.parquet", *asked, "--between", "40%,60%", "--within", "2%").exit_code == 0
+    assert run("check", "staff.yaml").exit_code == 0
+    ranges = (between, "40%,60%") if "%" not in between else (between,)
+    told, said = talk("staff.parquet", "2", "sex", "F", asked[3], "", *ranges, *dict.fromkeys((within, "2%")))
+    assert told.decisions == Decisions(None, "40%, 60%", "2%")
+    assert sum("percent sign" in line for line in said) == 1
