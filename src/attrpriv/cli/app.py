@@ -80,7 +80,7 @@ def init(
     ] = None,
     between: Annotated[str | None, typer.Option("--between", metavar="LOW,HIGH", help="The range of the secret.")] = None,
     within: Annotated[
-        str | None, typer.Option("--within", help="How far apart values are that must look alike; all: the whole range.")
+        str | None, typer.Option("--within", help="The largest distance of indistinguishable values; all: the whole range.")
     ] = None,
     least_density: Annotated[
         str | None, typer.Option("--least-density", metavar="R", help="Of columns(...): each value is R times as common here.")

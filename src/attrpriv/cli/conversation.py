@@ -29,7 +29,7 @@ KINDS = (
     "a share, such as how many of them smoke",
     "everything about columns",
 )
-_WITHIN = "How far apart may values be that must look alike? Enter for the whole range"
+_WITHIN = "How far apart may two values be that nobody can tell apart? Enter for the whole range"
 
 T = TypeVar("T")
 
@@ -68,8 +68,8 @@ def in_terminal(data: str) -> Told:
 def converse(source: Source, ask: Ask, say: Callable[[str], None]) -> Told:
     """Ask until a starter policy can be written. An answer that cannot be is asked for again, with the reason."""
     say("Columns: " + ", ".join(f"{quoted(name)} ({kind})" for name, kind in source.columns.items()))
-    for number, words in enumerate(KINDS, 1):
-        say(f"  {number}  {words}")
+    for place, words in enumerate(KINDS, 1):
+        say(f"  {place}  {words}")
     kind = _until(ask, say, "What must stay hidden? 1, 2 or 3", _kind)
     secret = (_mean, _share, _columns)[kind - 1](source.columns, ask, say)
     rows = None if source.rows is not None else _until(ask, say, QUESTIONS["rows"], _whole)

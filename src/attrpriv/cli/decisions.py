@@ -19,8 +19,8 @@ from attrpriv.policy.strict_yaml import dump_strict
 QUESTIONS = {
     "secret": "What must stay hidden? A statistic such as mean(income), share(smoker = 'yes') or columns(age, sex).",
     "rows": "How many rows does the table have? The number becomes public.",
-    "between": "Between which two values does the secret lie for sure? All of them must look alike, as in 20, 60 or 20%, 40%.",
-    "within": "How far apart may two values be that must look alike? Remove the line to hide the whole range.",
+    "between": "Between which two values does the secret lie for sure? All between them are hidden, as in 20, 60 or 20%, 40%.",
+    "within": "How far apart may two values be that nobody can tell apart? Remove the line to hide the whole range.",
     "file": "Which file has public records with the hidden columns? It must not be made from this table.",
     "least_density": "How many times as common as in public is each value at least, in this table? A number such as 0.8.",
     "release": "What will be published? A query such as avg(hours), or count(*) filter (where hours > 40).",

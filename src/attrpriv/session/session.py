@@ -218,7 +218,7 @@ class Session(Recorded):
                 raise outcome
             if overtaken == asked.head:  # nobody was: nothing has been added since the last time
                 raise RefusedError(
-                    f"{ledger.name}: holds an answer to one of these that it cannot tell again. Its index was changed, or an "
+                    f"{ledger.name}: holds an answer to one of these that it cannot read back. Its index was changed, or an "
                     "earlier version wrote it. See attrpriv ledger."
                 )
             overtaken = asked.head

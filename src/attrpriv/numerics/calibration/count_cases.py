@@ -45,7 +45,7 @@ _FEW = 256
 
 
 class HiddenLaws(Protocol):
-    """Laws of a whole number of which any two must look alike."""
+    """Laws of a whole number of which any two must be indistinguishable."""
 
     @property
     def reach(self) -> int:

@@ -79,8 +79,8 @@ class CertifiedCoupling:
 def certified_coupling(records: RecordLaws, pairs: CountPairs, epsilon: float, prior: Sequence[float]) -> CertifiedCoupling:
     """The coupling with the least expected |error| under the prior over the counts low..high: all pairs, one law of the rows.
 
-    `records` is the law of a row, `pairs` the counts that must look alike, `epsilon` the promise, `prior` a probability for
-    each count.
+    `records` is the law of a row, `pairs` the counts that must be indistinguishable, `epsilon` the promise, `prior` a
+    probability for each count.
 
     >>> found = certified_coupling(RecordLaws.event(0.4, 0.6), CountPairs.all_of(4), 0.5, [0.2] * 5)
     >>> round(found.optimum, 6), found.loss <= 0.5
@@ -113,7 +113,7 @@ def coupling_loss_upper(
     """An upper bound on the loss of what is drawn from these slices, over every pair.
 
     `sources` and `targets` are the slices of a `CertifiedCoupling`, `records` is the law of a row, `pairs` the counts that
-    must look alike.
+    must be indistinguishable.
 
     >>> records, pairs = RecordLaws.event(0.4, 0.6), CountPairs.all_of(4)
     >>> found = certified_coupling(records, pairs, 0.5, [0.2] * 5)

@@ -64,8 +64,8 @@ def direct_delta(
 ) -> DirectDelta:
     """The delta that holds at this epsilon; `known` rows may be known to the adversary.
 
-    `records` is the law of a row, or a box of laws; `pairs` are the counts that must look alike; `noise` is "laplace",
-    "gaussian" or "none", `scale` its scale, `epsilon` the promise.
+    `records` is the law of a row, or a box of laws; `pairs` are the counts that must be indistinguishable; `noise` is
+    "laplace", "gaussian" or "none", `scale` its scale, `epsilon` the promise.
 
     Many pairs are bounded together, until the bound is sharp or known to be on one side of `enough` (0: sharp).
 
@@ -84,8 +84,8 @@ def least_direct_scale(
 ) -> float:
     """The least scale, from above, that keeps (epsilon, delta) for every one of several boxes; 0.0 where none is needed.
 
-    `records_list` has the boxes, `pairs` the counts that must look alike; `noise` is "laplace" or "gaussian"; `epsilon` and
-    `delta` are the promise; `known` rows may be known to the adversary.
+    `records_list` has the boxes, `pairs` the counts that must be indistinguishable; `noise` is "laplace" or "gaussian";
+    `epsilon` and `delta` are the promise; `known` rows may be known to the adversary.
 
     >>> round(least_direct_scale([RecordLaws.event(0.4, 0.6)], CountPairs.all_of(4), "gaussian", 1.0, 1e-3), 6)
     1.593862

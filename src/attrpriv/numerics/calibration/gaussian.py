@@ -167,8 +167,8 @@ def direct_noise(
 ) -> DirectNoise:
     """The smallest noise variance, from above, that hides every pair both ways.
 
-    `means` and `variances` are of the answer under each law, `pairs` the laws that must look alike, by their places (all of
-    them if none are named); `epsilon` and `delta` are the promise.
+    `means` and `variances` are of the answer under each law, `pairs` the laws that must be indistinguishable, by their places
+    (all of them if none are named); `epsilon` and `delta` are the promise.
 
     >>> direct_noise([0.0, 1.0], [1.0, 1.0], 1.0, 1e-5).variance > (1 / 0.2680512) ** 2 - 1
     True
@@ -189,8 +189,8 @@ def equalised_noise(
 ) -> EqualisedNoise:
     """The noise that gives all laws the variance vmax + extra, with the least extra that hides every pair.
 
-    `means` and `variances` are of the answer under each law, `pairs` the laws that must look alike, by their places (all of
-    them if none are named); `epsilon` and `delta` are the promise.
+    `means` and `variances` are of the answer under each law, `pairs` the laws that must be indistinguishable, by their places
+    (all of them if none are named); `epsilon` and `delta` are the promise.
 
     >>> equalised_noise([0.0, 0.0], [4.0, 1.0], 1.0, 1e-5).target
     4.0

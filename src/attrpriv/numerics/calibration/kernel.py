@@ -77,8 +77,8 @@ def certified_kernel(
 ) -> CertifiedKernel:
     """The kernel with the least expected |error| under the prior over the counts low..high, with loss at most epsilon.
 
-    `records` is the law of a row, `pairs` the counts that must look alike, `epsilon` the promise, `prior` a probability for
-    each count; `family` is "counts" (each law alone) or "corner" (the worst corner of a box).
+    `records` is the law of a row, `pairs` the counts that must be indistinguishable, `epsilon` the promise, `prior` a
+    probability for each count; `family` is "counts" (each law alone) or "corner" (the worst corner of a box).
 
     Of a box the error is that of its middle; the loss is that of all of it.
 
@@ -106,8 +106,8 @@ def kernel_loss_upper(
 ) -> float:
     """An upper bound on the loss of these weights over every pair, for every law of the family.
 
-    `weights` are whole numbers, a row for each count; `records` is the law of a row, `pairs` the counts that must look alike,
-    `family` as for `certified_kernel`.
+    `weights` are whole numbers, a row for each count; `records` is the law of a row, `pairs` the counts that must be
+    indistinguishable, `family` as for `certified_kernel`.
 
     >>> kernel_loss_upper(((2**62, 0), (0, 2**62)), RecordLaws.event(0.4, 0.6), CountPairs.all_of(1)) - math.log(1.5) < 1e-15
     True

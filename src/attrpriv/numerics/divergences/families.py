@@ -69,7 +69,7 @@ class FamilyWasserstein:
 def family_wasserstein(records: RecordLaws, pairs: CountPairs, delta: float = 0.0) -> FamilyWasserstein:
     """The W to use for all pairs and all laws of the family.
 
-    `records` is the family of laws of a row, `pairs` the counts that must look alike; `delta` of the mass may be ignored.
+    `records` is the family of laws of a row, `pairs` the counts to hide; `delta` of the mass may be ignored.
 
     >>> from attrpriv.numerics.laws.records import CountPairs, RecordLaws
     >>> boxes = [RecordLaws.event((low, 1 - low), (low, 1 - low)) for low in (0.4, 0.3, 0.0)]

@@ -181,7 +181,7 @@ def parse_cases(texts: Sequence[str]) -> tuple[IntervalUnion, ...]:
     ['< 50', '>= 50']
     """
     if isinstance(texts, str) or len(texts) < 2:
-        raise QueryError(f"cases: needs at least two sets that must look alike. Got {texts!r}.")
+        raise QueryError(f"cases: needs at least two sets that must be indistinguishable. Got {texts!r}.")
     cases = tuple(parse_case(text) for text in texts)
     require_disjoint(cases)
     return cases
