@@ -216,3 +216,19 @@ def test_a_share_needs_its_percent_sign(between: str, within: str) -> None:
     told, said = talk("staff.parquet", "2", "sex", "F", asked[3], "", *ranges, *dict.fromkeys((within, "2%")))
     assert told.decisions == Decisions(None, "40%, 60%", "2%")
     assert sum("percent sign" in line for line in said) == 1
+
+
+def test_what_check_would_refuse_is_said_at_once(place: Path) -> None:
+    """Rows of a public file that are far from normal: the policy is complete, and no average can be answered under it."""
+    random = np.random.default_rng(3)
+    education = random.integers(8, 19, 9_000)
+    hours = np.where(random.random(9_000) < 0.02, 4_000, 40) + 2 * education
+    pd.DataFrame({"education": education, "hours": hours}).to_parquet("skewed.parquet")
+    done = run("init", "staff.parquet", *CHECKED["a mean"], "--public", "skewed.parquet")
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "refused avg(hours): " in told
+    assert "; what helps: " in told
+    assert "attrpriv plan staff.yaml" in told
+    assert "Next: attrpriv check" not in told
+    assert run("check", "staff.yaml").exit_code == 3
