@@ -48,7 +48,8 @@ def stage(out: Path) -> Path:
             shutil.copy(ROOT / name, place / name)
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     text = text.replace("docs_dir: build/pages", "docs_dir: pages").replace("site_dir: build/site", "site_dir: site")
-    text = text.replace("paths: [src]", f"paths: ['{(ROOT / 'src').as_posix()}']")
+    for here in ("src", "scripts/griffe_doctests.py"):
+        text = text.replace(f"{here}]", f"'{(ROOT / here).as_posix()}']")
     settings = out / "mkdocs.yml"
     settings.write_text(text + navigation(), encoding="utf-8")
     return settings

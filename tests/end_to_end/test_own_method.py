@@ -332,7 +332,7 @@ def test_nothing_else_is_registered(what: Any) -> None:
 @pytest.mark.parametrize(
     ("stated", "message"),
     [
-        ({"slope": 1}, "assume[0].slope: must be a list. Got 1."),
+        ({"slope": 1}, "assume[0].slope: must be a list. Got 1. Put it in brackets, with commas: [1, 2]."),
         ({"slop": 1}, "assume[0].slop: unknown key. Did you mean slope?"),
         ({"residual": 0}, "assume[0].residual: must be greater than 0. Got 0."),
         (

@@ -67,7 +67,10 @@ def test_everybody_can_read_it(name: str, dark: bool, site: Path, tmp_path: Path
 def test_the_site_is_built_without_a_warning_and_asks_for_nothing(script: ModuleType, site: Path) -> None:
     assert "Publish rows to a model" in (site / "index.html").read_text(encoding="utf-8")
     assert (site / "search.json").exists() or list(site.rglob("search*.json"))
-    assert "record_outside" in (site / "docs" / "api.html").read_text(encoding="utf-8")
+    for page, name in (("api", "record_outside"), ("api", "ledger"), ("api-mathematics", "wasserstein_inf")):
+        shown = (site / "docs" / f"{page}.html").read_text(encoding="utf-8")
+        assert re.search(rf'id="attrpriv\.[\w.]*\.{name}"', shown)
+        assert "<blockquote" not in shown  # an example is code, no quotation
     assert script.requests(site) == []
 
 

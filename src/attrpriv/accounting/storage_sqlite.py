@@ -47,7 +47,8 @@ _ONE_AT_A_TIME = threading.RLock()
 _VIEW_STATE = "view"
 # What SQLite takes for a new database: it writes one byte into an empty file itself where a file system needs that.
 _NOTHING = 1
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
+# What a file system says that has no hard links; EINVAL is FAT's word for it under Windows.
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 # A file system that cannot sync a directory, or a directory that may be written and not read.
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES)
 

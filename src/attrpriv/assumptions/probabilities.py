@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from pydantic import Field, PlainSerializer, PlainValidator, model_validator
 
 from attrpriv.frozen import FrozenModel, Single
-from attrpriv.frozen.requirements import shown
+from attrpriv.frozen.requirements import percent_advice, shown
 from attrpriv.numerics.laws.records import Interval01, Number, exactly
 from attrpriv.numerics.rounding import SUM_SLACK
 
@@ -44,7 +44,7 @@ def _number(end: Any, value: Any) -> Number:
     if exact is None:
         raise ValueError(f"must be a probability or an interval [low, high]. Got {shown(value)}.")
     if not 0 <= exact <= 1:
-        raise ValueError(f"probabilities must be between 0 and 1. Got {shown(end)}.")
+        raise ValueError(f"probabilities must be between 0 and 1. Got {shown(end)}.{percent_advice(end)}")
     number = kept(exact) if isinstance(exact, Fraction) else float(exact)
     if number is None or (isinstance(number, Fraction) and number.denominator >= 10**_DIGITS):
         raise ValueError(f"a fraction must have at most {_DIGITS} digits. Got {shown(end)}.")

@@ -1,4 +1,4 @@
-"""A problem about rows like recorded ones: what is summed, in whole numbers, and which sums must look alike under which laws.
+"""A problem about rows like recorded ones: what is summed, in whole numbers, and which sums are hidden under which laws.
 
 | asked | q of a row |
 |---|---|
@@ -69,7 +69,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class RecordedSecret:
-    """One secret: what is hidden of a row, which of its values must look alike, and the law of (s, q) under each member."""
+    """One secret: what is hidden of a row, which values must be indistinguishable, and each member's law of (s, q)."""
 
     text: str
     hidden: Asked
@@ -201,7 +201,7 @@ def _check(problem: Problem, theta: Sequence[Records], asked: Asked, secret: Sec
     if secrets.high - secrets.low >= _MOST_SECRETS:
         raise Refusal(
             Cause.SIZE,
-            f"{secret.text} has more than {_MOST_SECRETS:,} values that must look alike; narrow between.",
+            f"{secret.text} has more than {_MOST_SECRETS:,} values that must be indistinguishable; narrow between.",
             needs="a narrower between",
         )
     return RecordedSecret(secret.text, hidden, secrets, _laws(problem, theta, asked, hidden))

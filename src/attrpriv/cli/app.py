@@ -80,7 +80,7 @@ def init(
     ] = None,
     between: Annotated[str | None, typer.Option("--between", metavar="LOW,HIGH", help="The range of the secret.")] = None,
     within: Annotated[
-        str | None, typer.Option("--within", help="How far apart values are that must look alike; all: the whole range.")
+        str | None, typer.Option("--within", help="The largest distance of indistinguishable values; all: the whole range.")
     ] = None,
     least_density: Annotated[
         str | None, typer.Option("--least-density", metavar="R", help="Of columns(...): each value is R times as common here.")
@@ -92,6 +92,7 @@ def init(
 ) -> None:
     """Write a policy for a table: in a terminal by asking, else by options. Reads column names and types, no row."""
     from attrpriv.cli import render
+    from attrpriv.cli.checks import check_policy
     from attrpriv.cli.conversation import asks, in_terminal
     from attrpriv.cli.decisions import Decisions
     from attrpriv.cli.starter import write_starter
@@ -106,7 +107,7 @@ def init(
         if as_json:
             print_json(written.to_json())
         else:
-            render.show_starter(written)
+            render.show_starter(written, None if written.fitted is None else check_policy(written.path, None))
 
 
 app.command()(tidy)

@@ -15,7 +15,7 @@ from typing import Protocol, TypeVar
 import typer
 from rich.markup import escape
 
-from attrpriv.cli.decisions import QUESTIONS, Decisions, pair
+from attrpriv.cli.decisions import QUESTIONS, Decisions, number, pair, shares
 from attrpriv.cli.guard import console
 from attrpriv.cli.proposal import MEASURES, only_averages, only_counts
 from attrpriv.engines.tables import Source, open_table
@@ -29,7 +29,7 @@ KINDS = (
     "a share, such as how many of them smoke",
     "everything about columns",
 )
-
+_WITHIN = "How far apart may two values be that nobody can tell apart? Enter for the whole range"
 
 T = TypeVar("T")
 
@@ -68,8 +68,8 @@ def in_terminal(data: str) -> Told:
 def converse(source: Source, ask: Ask, say: Callable[[str], None]) -> Told:
     """Ask until a starter policy can be written. An answer that cannot be is asked for again, with the reason."""
     say("Columns: " + ", ".join(f"{quoted(name)} ({kind})" for name, kind in source.columns.items()))
-    for number, words in enumerate(KINDS, 1):
-        say(f"  {number}  {words}")
+    for place, words in enumerate(KINDS, 1):
+        say(f"  {place}  {words}")
     kind = _until(ask, say, "What must stay hidden? 1, 2 or 3", _kind)
     secret = (_mean, _share, _columns)[kind - 1](source.columns, ask, say)
     rows = None if source.rows is not None else _until(ask, say, QUESTIONS["rows"], _whole)
@@ -80,10 +80,15 @@ def converse(source: Source, ask: Ask, say: Callable[[str], None]) -> Told:
         ask, say, "A file of public records of the same kind, never made from this table; Enter for none", _file, ""
     )
     template = _template(kind, releases, public)
-    between = _until(ask, say, QUESTIONS["between"], _range)
-    asks_within = template not in ("hospital", "survey")
-    within = _until(ask, say, "How far apart may values be that must look alike? Enter for the whole range", _distance, "all")
-    return Told(secret, releases, template, Decisions(rows, between, within if asks_within else None, None, public))
+
+    def read(key: str, one: Callable[[str], str]) -> Callable[[str], str]:
+        return lambda text: shares(key, one(text)) if kind == 2 else one(text)
+
+    between = _until(ask, say, QUESTIONS["between"], read("between", _range))
+    if template == "hospital":  # a view hides the whole range
+        return Told(secret, releases, template, Decisions(rows, between, None, None, public))
+    within = _until(ask, say, _WITHIN, read("within", _distance), "all")
+    return Told(secret, releases, template, Decisions(rows, between, within, None, public))
 
 
 def _whole_columns(secret: str, rows: int | None, ask: Ask, say: Callable[[str], None]) -> Told:
@@ -157,29 +162,21 @@ def _whole(text: str) -> int:
 
 
 def _share_of_one(text: str) -> str:
-    if not 0 < _value(text) <= 1:
+    if not 0 < number(text) <= 1:
         raise UsageError(f"least density: must be above 0 and at most 1, such as 0.8. Got {text!r}.")
     return text
 
 
-def _value(text: str) -> float:
-    """A number, or a share in percent; NaN where it is neither."""
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return math.nan
-
-
 def _range(text: str) -> str:
     said = pair(text)
-    low, high = map(_value, said.split(", "))
+    low, high = map(number, said.split(", "))
     if not 0 < high - low < math.inf:
         raise UsageError(f"between: must be two numbers, the smaller one first. Got {text!r}.")
     return said
 
 
 def _distance(text: str) -> str:
-    if text != "all" and not 0 < _value(text) < math.inf:
+    if text != "all" and not 0 < number(text) < math.inf:
         raise UsageError(f"within: must be one number above 0, or the word all. Got {text!r}.")
     return text
 

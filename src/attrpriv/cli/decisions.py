@@ -5,6 +5,7 @@ What must never change: a decision is taken over as it was given, never complete
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from attrpriv.policy.strict_yaml import dump_strict
 QUESTIONS = {
     "secret": "What must stay hidden? A statistic such as mean(income), share(smoker = 'yes') or columns(age, sex).",
     "rows": "How many rows does the table have? The number becomes public.",
-    "between": "Between which two values does the secret lie for sure? All of them must look alike, as in 20, 60 or 20%, 40%.",
-    "within": "How far apart may two values be that must look alike? Remove the line to hide the whole range.",
+    "between": "Between which two values does the secret lie for sure? All between them are hidden, as in 20, 60 or 20%, 40%.",
+    "within": "How far apart may two values be that nobody can tell apart? Remove the line to hide the whole range.",
     "file": "Which file has public records with the hidden columns? It must not be made from this table.",
     "least_density": "How many times as common as in public is each value at least, in this table? A number such as 0.8.",
     "release": "What will be published? A query such as avg(hours), or count(*) filter (where hours > 40).",
@@ -39,8 +40,12 @@ class Decisions:
     least_density: str | None = None
     public: Path | None = None
 
-    def fill(self, text: str, path: Path) -> str:
+    def fill(self, text: str, path: Path, secret: str) -> str:
         """The starter policy at this path, with each decision in its place; an error where it has no such place."""
+        if secret.startswith("share("):
+            for key, said in (("between", self.between), ("within", self.within)):
+                if said not in (None, "all"):
+                    shares(key, pair(said) if key == "between" else said)
         text = _put(text, "rows", "rows: TODO", None if self.rows is None else f"rows: {self.rows}")
         text = _put(
             text, "between", "between: [TODO, TODO]", None if self.between is None else f"between: [{pair(self.between)}]"
@@ -87,6 +92,25 @@ def pair(text: str) -> str:
     if len(values) != 2:
         raise UsageError(f"between: must be two values, as in 20%,40%. Got {text!r}.")
     return ", ".join(values)
+
+
+def number(text: str) -> float:
+    """A number, or a share in percent; NaN where it is neither."""
+    try:
+        return float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        return math.nan
+
+
+def shares(key: str, text: str) -> str:
+    """The values of a share, with commas between; 30 is not taken for 30%.
+
+    >>> shares("between", "20%, 0.4")
+    '20%, 0.4'
+    """
+    if any(number(value) > 1 for value in text.split(",")):
+        raise UsageError(f"{key}: shares must be from 0 to 1. Got {text}. Write a percent sign, as in 25% instead of 25.")
+    return text
 
 
 def _put(text: str, option: str, place: str, value: str | None) -> str:

@@ -72,7 +72,7 @@ def _hidden(policy: Policy, secret: Secret) -> str:
     where = f" between {secret.ends[0]:,g} and {secret.ends[1]:,g}" if secret.ends else ""
     near = "" if secret.within is None else f" that are at most {secret.within:,g} apart"
     pairs = f"any two values of {name}{where}{near}"
-    return f"{pairs} look alike: {strength}{failing}."
+    return f"{pairs} are indistinguishable: {strength}{failing}."
 
 
 def _adversary(policy: Policy) -> tuple[str, ...]:

@@ -325,7 +325,8 @@ def _bar(left: float) -> str:
     return f"[red]{'█' * (whole - free)}[/red][green]{'░' * free}[/green] {1 - left:.1%} spent, {left:.1%} left"
 
 
-def show_starter(written: Starter) -> None:
+def show_starter(written: Starter, found: Check | None) -> None:
+    """What was written and what comes next; `found`: what `check` says of it, where nothing is left to decide."""
     shown = console()
     shown.print(f"wrote {escape(written.path.name)}: column names and types, no statistic.")
     if written.sniffed:
@@ -337,6 +338,10 @@ def show_starter(written: Starter) -> None:
     if written.fitted is not None:
         shown.print(f"wrote {escape(written.fitted.name)}: what public records say, with its confidence.")
     name = escape(written.path.name)
+    if found is not None and found.refusal is not None:
+        _causes(shown, found.refusal.causes)
+        shown.print(f"Nothing is left to decide, but nothing can be answered like this. Why: attrpriv plan {name}")
+        return
     if (left := written.left) is None:
         shown.print(f"Nothing is left to decide. Next: attrpriv check {name}")
         return

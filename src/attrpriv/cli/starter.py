@@ -66,7 +66,7 @@ def write_starter(
     if path.exists() and not force:
         raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
-    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path)
+    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path, proposal.secret)
     failed = False
     try:
         path.write_text(text, encoding="utf-8")
@@ -192,7 +192,7 @@ _SCHOOL = """\
 delta: 1e-6
 protect:
   - secret: {secret}     # what must stay hidden
-    between: [TODO, TODO]      # all values in this range must look alike ...
+    between: [TODO, TODO]      # all values in this range must be indistinguishable ...
     within: TODO               # ... or only those at most this far apart (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: gaussian
@@ -241,7 +241,7 @@ _COUNTS = """\
 delta: 1e-6
 protect:
   - secret: {secret}{asks}
-    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
+    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must be indistinguishable ...
     within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: counts
@@ -256,7 +256,7 @@ _GROUPS = """\
 delta: 1e-6
 protect:
   - secret: {secret}{asks}
-    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must look alike ...
+    between: [TODO, TODO]      # shares such as 25%, 40%: all in this range must be indistinguishable ...
     within: TODO               # ... or only those at most this far apart, such as 2% (remove the line for all)
 assume:                        # what an adversary may know; from other sources, never from this table
   kind: groups

@@ -52,15 +52,34 @@ def requirement(detail: Any) -> str:
     told["entries"] = "entry" if told.get("min_length", told.get("max_length")) == 1 else "entries"
     is_key = kind == "string_type" and detail["loc"][-1:] == ("[key]",)
     words = _WORDS["invalid_key" if is_key else kind] if kind in _WORDS else "must be of another kind"
-    return f"{words.format_map(told)}. Got {shown(detail['input'])}.{_advice(kind, detail['input'])}"
+    limit = detail.get("ctx", {}).get("lt", detail.get("ctx", {}).get("le"))
+    return f"{words.format_map(told)}. Got {shown(detail['input'])}.{_advice(kind, detail['input'], limit)}"
 
 
-def _advice(kind: str, value: object) -> str:
+def _advice(kind: str, value: object, limit: object) -> str:
     if kind in ("string_type", "invalid_key") and isinstance(value, bool | int | float):
         return " Put it in quotes."
-    if kind in ("float_type", "int_type") and isinstance(value, str) and _NUMERIC.match(value):
-        return " Write it without quotes."
-    return ""
+    if kind in ("float_type", "int_type") and isinstance(value, str):
+        return _number_advice(value)
+    if kind in ("tuple_type", "list_type"):
+        return " Put it in brackets, with commas: [1, 2]."
+    return percent_advice(value) if limit == 1 else ""
+
+
+def _number_advice(text: str) -> str:
+    """What to do about a text that was meant to be a number."""
+    if (share := re.fullmatch(r"\s*([0-9.]+)\s*%\s*", text)) and _NUMERIC.match(share[1]):
+        return f" In a policy file write {share[1]}% without spaces and quotes, in Python {float(share[1]) / 100:g}."
+    return " Write it without quotes." if _NUMERIC.match(text) else ""
+
+
+def percent_advice(value: object) -> str:
+    """What to do where a share has to be and a number from 1 to 100 is; empty for other values.
+
+    >>> percent_advice(30), percent_advice(-0.1)
+    (' If it is in percent, write 30%.', '')
+    """
+    return f" If it is in percent, write {value:g}%." if isinstance(value, int | float) and 1 < value <= 100 else ""
 
 
 def shown(value: object, most: int = 80) -> str:

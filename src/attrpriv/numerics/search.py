@@ -21,6 +21,8 @@ _LARGEST_EPSILON = 500.0
 def largest_private(is_private: Callable[[float], bool], start: float = 1.0) -> float:
     """The largest positive float found for which `is_private` holds.
 
+    The search begins at `start`.
+
     >>> largest_private(lambda x: x * x <= 2.0) ** 2 <= 2.0
     True
     """

@@ -45,7 +45,7 @@ def _named(name: str, test: BestTest) -> str:
 
 
 def _pair(told: Tells) -> str:
-    return "that must look alike" if told.distance is None else f"{told.distance:,.10g} apart"
+    return "that must be indistinguishable" if told.distance is None else f"{told.distance:,.10g} apart"
 
 
 def fading(told: Sequence[Tells]) -> Picture:

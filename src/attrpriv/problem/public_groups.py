@@ -62,7 +62,7 @@ def public_groups(
     if types.get(column) == "boolean":
         return {"true": Compare(column, "=", True), "false": Compare(column, "=", False)}
     raise QueryError(
-        f"group by: {quoted(column)} needs public categories, so that the set of groups tells nothing. Declare them, as in "
+        f"group by: {quoted(column)} needs public categories, so that the set of groups reveals nothing. Declare them, as in "
         f"categories: {{{column}: [a, b, {OTHER}]}}, or bins for a numeric column."
     )
 

@@ -5,7 +5,7 @@
       # or age: {values: [17, 18, ...], shares: [0.01, ...]}, or age: {law: poisson, mean: 3} (`reference_laws`)
       least_density: 0.8          # the table's law has at least this much of the public density, everywhere
       failure: 1e-9               # chance that some value has fewer rows than the view keeps
-      rarest_event: 0.001         # events about the hidden columns that are at least as probable as this must look alike
+      rarest_event: 0.001         # events about the hidden columns that are at least as probable as this are hidden
 
 What must never change: everything here is public and was known before the table was looked at. A reference that was made from
 the table, or changed until a view could be drawn, is itself a release.
@@ -132,7 +132,7 @@ class Reference(FrozenModel):
     )
     rarest_event: Annotated[Positive, Field(le=1)] = Field(
         default=1e-3,
-        description="least prior probability of the events about the hidden columns that must look alike; 1: only parameters",
+        description="least prior probability of the events about the hidden columns that are hidden; 1: only parameters",
     )
     sorted: FrozenMap[Intervals] = Field(
         default_factory=dict,

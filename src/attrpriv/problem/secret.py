@@ -1,4 +1,4 @@
-"""A secret and the pairs of its values that must look alike.
+"""A secret and the pairs of its values that must be indistinguishable.
 
     secret      a statistic of this table: mean(x) or sum(x) of a sensitive column or of a linear combination of some; or how
                 many of its rows fall where: count(condition), share(condition), distribution(column, ...); or a list of means
@@ -6,9 +6,9 @@
                 columns(a, b): everything about these columns, together, from a public `reference`
     parameter   the same, of the population the table was drawn from (compositions only); or a column's name alone: the
                 parameter that the assumption gives that column, such as its mean in the population
-    between     [low, high]: every two values in the range must look alike; for a distribution, a range for each cell
+    between     [low, high]: every two values in the range must be indistinguishable; for a distribution, a range for each cell
     cases       sets of values, as in ["< 50000", ">= 50000"]: which of them holds the mean, sum, count or share must not show
-    within      w: only values at most w apart must look alike (not for distributions; jointly: in Euclidean distance)
+    within      w: only values at most w apart must be indistinguishable (not for distributions; jointly: in Euclidean distance)
 
 Without a range the values of a mean are unbounded, so at least one of `between` and `within` is needed. A column's parameter
 may go without: the assumption says which values it has, and refuses where it does not.
@@ -62,12 +62,15 @@ class Secret(FrozenModel):
         default=None, description="instead of secret: a share or distribution of the population; or a column, for its parameter"
     )
     between: Between | None = Field(
-        default=None, description="[low, high]: all values in this range must look alike; a distribution: a range a cell"
+        default=None,
+        description="[low, high]: all values in this range must be indistinguishable; a distribution: a range a cell",
     )
     cases: tuple[str, ...] | None = Field(
-        default=None, min_length=2, description='sets that must look alike, such as "< 5", ">= 5", "[0, 5)", "abs < 5"'
+        default=None,
+        min_length=2,
+        description='sets that must be indistinguishable, such as "< 5", ">= 5", "[0, 5)", "abs < 5"',
     )
-    within: Positive | None = Field(default=None, description="only values at most this far apart must look alike")
+    within: Positive | None = Field(default=None, description="only values at most this far apart must be indistinguishable")
 
     def __init__(self, secret: Any = None, **data: Any) -> None:
         super().__init__(**({} if secret is None else {"secret": secret}), **data)
@@ -120,7 +123,9 @@ class Secret(FrozenModel):
 
     def _require_alone(self) -> None:
         if self.between is not None or self.within is not None or self.cases is not None:
-            raise ValueError(f"{self.text} takes no between, within or cases: every two states of an entry must look alike.")
+            raise ValueError(
+                f"{self.text} takes no between, within or cases: every two states of an entry must be indistinguishable."
+            )
 
     def _require_whole(self) -> None:
         if self.parameter is not None:
@@ -231,7 +236,7 @@ class Secret(FrozenModel):
 
     @cached_property
     def gap(self) -> float:
-        """The largest distance of two values that must look alike, in the secret's own unit."""
+        """The largest distance of two values that must be indistinguishable, in the secret's own unit."""
         if self.cases is not None:
             ends = [end for case in self.case_sets for end in case.ends]
             return max(ends) - min(ends) if all(case.bounded for case in self.case_sets) else float("inf")
@@ -243,7 +248,7 @@ class Secret(FrozenModel):
         return self.gap / self.forms[0].weight(n)
 
     def joint_steps(self, n: int) -> list[list[list[float]]]:
-        """Statistics hidden jointly: matrices S such that two values that must look alike differ by S u, |u| <= 1, in means.
+        """Statistics hidden jointly: matrices S such that two values to be hidden differ by S u, |u| <= 1, in means.
 
         A ball of differences is one diagonal matrix; a box of values has one column for each corner of its differences.
         """

@@ -1,4 +1,4 @@
-"""Everything the ledger of one table holds, as a value: what `Session.ledger` returns.
+"""Everything the ledger of one table holds, as a value: what `Session.ledger` returns, and what a session says of it.
 
 What must never change: it is what was recorded and checked at one moment, and it cannot write.
 """
@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from attrpriv.accounting.hash_chain import Entry
+from attrpriv.accounting.ledger import Belonging, Verified
+from attrpriv.accounting.standing import LedgerState
 from attrpriv.formatting import answer, printable
+from attrpriv.policy import Policy
 from attrpriv.session.record import budget, document
+from attrpriv.session.turns import in_turns
 
 _WITHOUT_ANSWER = {
     "view": ("the view was drawn", ""),
@@ -101,3 +105,29 @@ def _answers(entry: Entry) -> Iterator[tuple[str, str]]:
             name = answered["query"] if "group" not in value else f"{answered['query']}: {value['group']}"
             ends = value["interval"] or {"low": 0.0, "high": abs(value["value"]) * 1e-3}  # no interval is known
             yield name, answer(value["value"], (ends["high"] - ends["low"]) / 4)
+
+
+@in_turns
+class Recorded:
+    """What a session says of its ledger."""
+
+    policy: Policy
+    _belongs: Belonging
+
+    @property
+    def left(self) -> float:
+        """The share of the table's budget that is left."""
+        return self._belongs.ledger().look(LedgerState.of).left(self.policy.epsilon, self.policy.delta)
+
+    def recorded(self) -> tuple[Entry, ...]:
+        """Everything the ledger holds, checked."""
+        return self._belongs.ledger().entries()
+
+    @property
+    def ledger(self) -> LedgerRecord:
+        """The same as a value that a notebook shows."""
+        return LedgerRecord(self.recorded())
+
+    def verify(self, head: str | None = None) -> Verified:
+        """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
+        return self._belongs.ledger().verify(head)

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.hash_chain import Entry, Kind
-from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger, Verified
-from attrpriv.accounting.standing import Candidate, LedgerState, StaleError, mixed, require_same_table
+from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger
+from attrpriv.accounting.standing import Candidate, StaleError, mixed, require_same_table
 from attrpriv.engines.tables import Source
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Measure
@@ -32,7 +32,7 @@ from attrpriv.problem.places import file_state
 from attrpriv.queries.derived import parts_of
 from attrpriv.queries.query import Query
 from attrpriv.session.derived import with_computed
-from attrpriv.session.ledger_record import LedgerRecord
+from attrpriv.session.ledger_record import Recorded
 from attrpriv.session.named_columns import require_columns
 from attrpriv.session.record import FAILED, details_of
 from attrpriv.session.release import Answer, Release, drawn_answers, with_guesses
@@ -61,18 +61,35 @@ _OVERTAKEN = "{}: others release so often that no plan lasts until it is recorde
 
 
 @in_turns
-class Session:
+class Session(Recorded):
     """A table with its policy and its ledger: plan, release, view.
 
-    `data` is a path (Parquet, CSV), a pandas, Polars, Arrow or Ibis table, by default the policy's; `policy` a `Policy` or its
-    file; `ledger` where releases are recorded, by default the policy's, else beside the table; `clock` tells an entry's time.
-    `queries` are SQL or `Query`, one or several, by default the policy's `release`. `mechanism` is "auto" or a name, `by` what
-    auto compares ("rmse", "mean_absolute", "alpha95"), `error` what to reach at the least epsilon, `spend` a share of what is
-    left. With `force` a file is overwritten, with `low_memory` less memory is used. `b`, `what` and `reads` are another
-    library's: its epsilon for one row, its name, the column or event that it reads; `head` is a digest that a release printed.
+    The policy says what is hidden and what may be spent. `plan` and `rank` show how queries would be answered, and read no row.
+    `release` answers them, once they are recorded in the ledger. `view` draws rows to train on or to compute on.
 
-    >>> Session("x.parquet", Policy(epsilon=1.0, protect=[{"secret": "mean(income)", "within": 9.0}])).policy.epsilon
-    1.0
+    Args:
+        data: the table: a path (Parquet, CSV), a pandas, Polars, Arrow or Ibis table; by default the policy's.
+        policy: a `Policy`, or the path of its file.
+        ledger: the file or the database where releases are recorded; by default the policy's, else beside the table.
+        clock: the time that an entry gets.
+
+    What methods take:
+
+    - `queries`: SQL such as "avg(hours)", or `Query`, one or several; by default the policy's `release`.
+    - `mechanism`: "auto", the least expected error, or one of the names that `rank` lists.
+    - `by`: which error "auto" compares: "rmse", "mean_absolute", or "alpha95", within which 95% of the answers are.
+    - `error`: an expected error to reach with the least epsilon, instead of the least error with all of it.
+    - `spend`: which share of what is left to spend, such as 0.2; needed for a query that the policy does not list.
+    - `out`, `split`, `force`, `low_memory`: the file of a view, its parts, overwrite it, use less memory.
+    - `b`, `what`, `reads`: another library's release: its epsilon for one row, its name, the column or event that it reads.
+    - `head`: a digest that a release printed.
+
+    >>> import pandas, tempfile
+    >>> people = pandas.DataFrame({"sex": ["F", "M"] * 500, "hours": [38, 42] * 500})
+    >>> policy = Policy(epsilon=1.0, protect=[{"secret": "share(sex = 'F')", "between": [0.4, 0.6]}])
+    >>> with tempfile.TemporaryDirectory() as folder, Session(people, policy, f"{folder}/people.ledger") as session:
+    ...     session.release("avg(hours)").value
+    40.0
     """
 
     def __init__(
@@ -201,7 +218,7 @@ class Session:
                 raise outcome
             if overtaken == asked.head:  # nobody was: nothing has been added since the last time
                 raise RefusedError(
-                    f"{ledger.name}: holds an answer to one of these that it cannot tell again. Its index was changed, or an "
+                    f"{ledger.name}: holds an answer to one of these that it cannot read back. Its index was changed, or an "
                     "earlier version wrote it. See attrpriv ledger."
                 )
             overtaken = asked.head
@@ -325,27 +342,9 @@ class Session:
         raise RefusedError(_OVERTAKEN.format(ledger.name))
 
     @property
-    def left(self) -> float:
-        """The share of the table's budget that is left."""
-        return self._belongs.ledger().look(LedgerState.of).left(self.policy.epsilon, self.policy.delta)
-
-    def recorded(self) -> tuple[Entry, ...]:
-        """Everything the ledger holds, checked."""
-        return self._belongs.ledger().entries()
-
-    @property
-    def ledger(self) -> LedgerRecord:
-        """The same as a value that a notebook shows."""
-        return LedgerRecord(self.recorded())
-
-    @property
     def ledger_name(self) -> str:
         """The ledger in words, without any password."""
         return self._belongs.ledger().name
-
-    def verify(self, head: str | None = None) -> Verified:
-        """Check every entry; with `head`, a digest that a release printed, also that nothing since was cut off."""
-        return self._belongs.ledger().verify(head)
 
     def _time(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="seconds")

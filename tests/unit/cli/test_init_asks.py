@@ -133,7 +133,7 @@ TALKS = {
         Told("share(sex = 'F')", ("count(*) filter (where hours > 45)",), None, Decisions(None, "40%, 60%", "all")),
     ),
     "a share of rows": (
-        ("2", "sex", "F", "rows", "", "40%, 60%", ""),
+        ("2", "sex", "F", "rows", "", "40%, 60%"),
         Told("share(sex = 'F')", (), "hospital", Decisions(None, "40%, 60%", None)),
     ),
     "everything": (
@@ -201,3 +201,34 @@ def test_a_range_or_a_distance_that_cannot_be_is_asked_for_again() -> None:
     assert (told.decisions.between, told.decisions.within) == ("12, 14", "0.2")
     assert sum(line.startswith("between: must be two") for line in said) == len(wrong)
     assert sum(line.startswith("within: must be one number") for line in said) == 3
+
+
+@pytest.mark.parametrize(("between", "within"), [("40,60", "2%"), ("40%,60%", "2")])
+def test_a_share_needs_its_percent_sign(between: str, within: str) -> None:
+    asked = ("--secret", "share(sex = 'F')", "--release", "count(*) filter (where hours > 45)", "--public", "census.parquet")
+    done = run("init", "staff.parquet", *asked, "--between", between, "--within", within)
+    assert done.exit_code == 2
+    assert "as in 25% instead of 25" in done.output
+    assert not Path("staff.yaml").exists()
+    assert run("init", "staff.parquet", *asked, "--between", "40%,60%", "--within", "2%").exit_code == 0
+    assert run("check", "staff.yaml").exit_code == 0
+    ranges = (between, "40%,60%") if "%" not in between else (between,)
+    told, said = talk("staff.parquet", "2", "sex", "F", asked[3], "", *ranges, *dict.fromkeys((within, "2%")))
+    assert told.decisions == Decisions(None, "40%, 60%", "2%")
+    assert sum("percent sign" in line for line in said) == 1
+
+
+def test_what_check_would_refuse_is_said_at_once(place: Path) -> None:
+    """Rows of a public file that are far from normal: the policy is complete, and no average can be answered under it."""
+    random = np.random.default_rng(3)
+    education = random.integers(8, 19, 9_000)
+    hours = np.where(random.random(9_000) < 0.02, 4_000, 40) + 2 * education
+    pd.DataFrame({"education": education, "hours": hours}).to_parquet("skewed.parquet")
+    done = run("init", "staff.parquet", *CHECKED["a mean"], "--public", "skewed.parquet")
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "refused avg(hours): " in told
+    assert "; what helps: " in told
+    assert "attrpriv plan staff.yaml" in told
+    assert "Next: attrpriv check" not in told
+    assert run("check", "staff.yaml").exit_code == 3

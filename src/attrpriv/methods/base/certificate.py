@@ -230,7 +230,7 @@ def statement(problem: Problem, delta: float | None = None) -> str:
     promised = problem.delta if delta is None else delta
     hidden = "; ".join(str(secret) for secret in problem.secrets)
     return (
-        f"For each secret ({hidden}) and each pair of its values that must look alike, the released answers are "
+        f"For each secret ({hidden}) and each pair of its values that must not be told apart, the released answers are "
         f"(epsilon {problem.epsilon:g}, delta {promised:g})-indistinguishable"
     )
 

@@ -106,7 +106,7 @@ class Plan(FrozenModel):
     def tells(self, distance: float | None = None, *, secret: str | None = None) -> Tells:
         """How well the best test tells two values of the secret that are so far apart, from the exact answers and from these.
 
-        Without a distance: any two that must look alike. `secret`: which one, where there are several; default: the first.
+        Without a distance: any two that the policy hides. `secret`: which one, where there are several; default: the first.
         Reads no row: `print(plan.tells(20_000))`.
         """
         from attrpriv.methods.base.tells import tells

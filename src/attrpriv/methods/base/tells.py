@@ -74,7 +74,7 @@ class Tells(FrozenModel):
 
     schema_version: Literal[1] = 1
     secret: str
-    distance: float | None = Field(description="of the two values; null: any two that must look alike")
+    distance: float | None = Field(description="of the two values; null: any two that must be indistinguishable")
     promised: float | None = Field(description="the largest distance that the promise is about; null: it is about no distance")
     delta: float
     before: BestTest = Field(description="from the exact answers, under the assumption")
@@ -86,7 +86,7 @@ class Tells(FrozenModel):
         return self.distance is None or (self.promised is not None and self.distance <= self.promised)
 
     def __str__(self) -> str:
-        pair = "that must look alike" if self.distance is None else f"{self.distance:,.10g} apart"
+        pair = "that must be indistinguishable" if self.distance is None else f"{self.distance:,.10g} apart"
         beyond = "" if self.inside else " (beyond what is promised)"
         told = f"values of {self.secret} {pair}{beyond}"
         return f"{told}: from the exact answers {self.before}; from this release {self.after}."
@@ -108,7 +108,7 @@ def tells(plan: Plan, distance: float | None, secret: str | None) -> Tells:
 
 
 def tells_of_view(view: ViewPlan) -> Tells:
-    """Of any two compositions that must look alike; what the exact rows would tell is not asked."""
+    """Of any two compositions that must be indistinguishable; what the exact rows would tell is not asked."""
     certificate = view.certificate
     found = trade_off(certificate.evidence.delta, certificate.epsilon, certificate.delta, certificate.evidence.told_by)
     after = BestTest.of(found, "bound", certificate.delta)
@@ -125,7 +125,7 @@ def _chosen(problem: Problem, secret: str | None) -> Secret:
 
 
 class Scale(FrozenModel):
-    """How far apart two values of a secret can be, and how far apart those are that must look alike."""
+    """How far apart two values of a secret can be, and how far apart those are that must be indistinguishable."""
 
     secret: str
     promised: float | None

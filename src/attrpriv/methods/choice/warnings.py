@@ -253,7 +253,7 @@ def _improbable(problem: Problem, secret: Secret) -> str | None:
     chance = most[0] if len(most) == 1 else most[-2]
     if chance >= _RARE:
         return None
-    told = "its range" if len(most) == 1 else "all but one of the values that must look alike"
+    told = "its range" if len(most) == 1 else "all but one of the values that must be indistinguishable"
     likely = "no chance" if chance < _NONE else f"a chance of {chance:.1g} at most"
     return f"{secret.text}: the assumption gives {told} {likely}; there is hardly anything to hide. Correct one of the two."
 
@@ -268,7 +268,7 @@ def _narrow(problem: Problem, secret: Secret) -> str | None:
     if secret.cases is not None or not known or len(known) < len(spreads) or not secret.gap < _SMALL * min(known):
         return None
     return (
-        f"{secret.text}: only values at most {secret.gap:g} apart must look alike, below a hundredth of what it varies by, "
+        f"{secret.text}: only values at most {secret.gap:g} apart are hidden, below a hundredth of what it varies by, "
         f"{min(known):.3g}. Of others nothing is promised."
     )
 

@@ -332,7 +332,7 @@ def _notes(
             )
         if column in problem.bounds and clips.get(column) is None:
             notes.append(f"{column}: bounds are not applied, because clipping would change the law that is assumed.")
-    notes.append("the counts of the categories are read too: what they tell of the answer is taken back.")
+    notes.append("the counts of the categories are read too: what they reveal about the answer is removed.")
     if evidence.form == "equalised" or (isinstance(evidence, GroupVectorTransportEvidence) and evidence.equalised.parts):
         notes.append("tables get different noise, so that answers spread alike; reported is the most that any table gets.")
     if evidence.check.shares is not None:

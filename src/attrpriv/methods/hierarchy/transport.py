@@ -230,7 +230,7 @@ def _model_error(evidence: HierarchyEvidence, left: Budget) -> tuple[ModelError,
 def _notes(problem: Problem, evidence: HierarchyEvidence, lattice: ValueLattice, clips: Clips) -> tuple[str, ...]:
     hidden = evidence.clamp.reads[0].column
     notes = mask_notes(problem, lattice, clips)
-    notes.append(f"the average of {hidden} is read too: what it tells of {problem.columns[0]} is taken back.")
+    notes.append(f"the average of {hidden} is read too: what it reveals about {problem.columns[0]} is removed.")
     notes.append(
         "errors and intervals are over the populations that the assumption describes; far from its mean they are larger."
     )

@@ -334,7 +334,7 @@ def _model_error(
 
 def _notes(problem: Problem, theta: Sequence[Gaussian], found: Told, way: Way) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(c for one in found.statistics for c in one))
-    notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.read_columns)} is taken back."]
+    notes = [f"the average of {names} is read too: what it reveals about {', '.join(problem.read_columns)} is removed."]
     notes.append("errors and intervals are over the tables that the assumption describes; far from its means they are larger.")
     if any(secret.cases is not None for secret in problem.secrets):
         notes.append("sets of values are hidden point by point.")

@@ -300,7 +300,7 @@ def _noise_notes(
 
 def _notes(problem: Problem, case: Case) -> tuple[str, ...]:
     names = ", ".join(dict.fromkeys(c for one in case.statistics for c in one))
-    notes = [f"the average of {names} is read too: what it tells of {', '.join(problem.columns)} is taken back."]
+    notes = [f"the average of {names} is read too: what it reveals about {', '.join(problem.columns)} is removed."]
     notes.append("errors and intervals are over the tables that the assumption describes; far from its means they are larger.")
     if case.past is not None:
         notes.append(

@@ -28,6 +28,9 @@ _MOST_GUESSES = 200
 def chain_epsilon(chains: Sequence[MarkovChain | ChainFamily], length: int, b: float | Array) -> float:
     """The epsilon of every entry under each of these chains, from above, if all releases together are b-private for one entry.
 
+    `chains` are all that may be true, each with `length` entries; `b` is what all releases together give away of one entry
+    alone.
+
     >>> stays = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
     >>> round(chain_epsilon([stays], 100, 1 / 8.65), 4)
     0.999
@@ -37,6 +40,8 @@ def chain_epsilon(chains: Sequence[MarkovChain | ChainFamily], length: int, b: f
 
 def chain_budget(chains: Sequence[MarkovChain | ChainFamily], length: int, epsilon: float) -> float:
     """The largest b, from below, with which every entry is epsilon-private: `chain_epsilon` confirms it.
+
+    `chains` are all that may be true, each with `length` entries; `epsilon` is the promise.
 
     >>> stays = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
     >>> round(1 / chain_budget([stays], 100, 1.0), 3)

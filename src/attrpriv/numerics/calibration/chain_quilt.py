@@ -45,7 +45,8 @@ _MOST_WORK = 1 << 19
 class ChainScore:
     """sigma, the node that needs it with its best quilt, and the quilts that cover all nodes.
 
-    `node` counts from 1; `tail` says that all later nodes but the last few need the same. `exact`: no quilt was left out.
+    `node` counts from 1, has the `quilt` with this `influence`, and `near` entries; with `tail` all later nodes but the last
+    few need the same. `shapes` cover all nodes; `exact`: none was `skipped`. `sigma` is the noise. Made by `chain_score`.
     """
 
     sigma: float
@@ -66,7 +67,7 @@ class ChainScore:
 
 
 def chain_score(chain: MarkovChain, length: int, epsilon: float) -> ChainScore:
-    """The noise that every entry of the chain needs, in units of the query's sensitivity to one entry.
+    """The noise that every entry of `chain` of this `length` needs for `epsilon`, in units of the sensitivity to one entry.
 
     >>> stays = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
     >>> round(chain_score(stays, 50, 1.0).sigma, 5)
@@ -76,7 +77,7 @@ def chain_score(chain: MarkovChain, length: int, epsilon: float) -> ChainScore:
 
 
 def chain_loss(chain: MarkovChain, length: int, rate: float, shapes: Sequence[Shape]) -> float:
-    """The largest loss of any entry, from above: max over i of min over these quilts of e(Q | X_i) + rate |N|.
+    """The loss of any entry of `chain` of this `length`, from above: max over i, min over `shapes`, of e(Q | X_i) + rate |N|.
 
     `rate` is the sensitivity to one entry over the scale of the noise; of several releases, the sum of their rates.
 
@@ -103,7 +104,7 @@ def chain_loss(chain: MarkovChain, length: int, rate: float, shapes: Sequence[Sh
 
 
 def node_score(chain: MarkovChain, length: int, epsilon: float, node: int, quilt: Shape) -> float:
-    """|N| / (epsilon - e) of one quilt of one node, from above; infinite where the quilt does not fit or tells too much.
+    """|N| / (`epsilon` - e) of a `quilt` (a, b) of `node` 1, 2, ... of a `chain` of this `length`; inf where it is not usable.
 
     >>> paper = MarkovChain((1.0, 0.0), ((0.9, 0.1), (0.4, 0.6)))
     >>> round(node_score(paper, 100, 1.0, 8, (5, 5)), 4)
@@ -140,9 +141,7 @@ class _Search:
         """The score and quilt of all nodes behind the head, and how long the head is."""
         laws = self.table.laws
         if not laws.settled or laws.support[-1].sum() < 2:
-            if laws.settled:
-                return 0.0, TRIVIAL, laws.nodes
-            return 0.0, TRIVIAL, self.length
+            return 0.0, TRIVIAL, laws.nodes if laws.settled else self.length
         score, quilt = self._search(laws.nodes, self.trivial, settled=True)
         head = min(self.length, laws.nodes + quilt[0])
         if quilt != TRIVIAL:
@@ -356,13 +355,19 @@ def mixing(chain: MarkovChain) -> tuple[float, float]:
 
 
 def closed_influence(chain: MarkovChain, quilt: Shape) -> float:
-    """The bound on e for any node; INFINITE or more where Delta is not below 1."""
+    """The bound on e of `quilt` (a, b) for any node of `chain`; INFINITE or more where Delta is not below 1.
+
+    >>> round(closed_influence(MarkovChain((0.5, 0.5), ((0.7, 0.3), (0.3, 0.7))), (4, 3)), 4)
+    0.2306
+    """
     least, gamma = mixing(chain)
     return (2 * _ratio(least, gamma, quilt[0]) if quilt[0] else 0.0) + (_ratio(least, gamma, quilt[1]) if quilt[1] else 0.0)
 
 
 def approximate_chain_score(chain: MarkovChain, length: int, epsilon: float) -> tuple[float, Shape]:
     """sigma from above for every initial law, and the quilt that gives it ((0, 0): the whole chain).
+
+    `chain` has `length` entries; its start is ignored. `epsilon` is the promise.
 
     >>> sigma, quilt = approximate_chain_score(MarkovChain((0.5, 0.5), ((0.7, 0.3), (0.3, 0.7))), 100, 1.0)
     >>> round(sigma, 4), quilt

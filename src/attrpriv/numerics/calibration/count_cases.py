@@ -45,7 +45,7 @@ _FEW = 256
 
 
 class HiddenLaws(Protocol):
-    """Laws of a whole number of which any two must look alike."""
+    """Laws of a whole number of which any two must be indistinguishable."""
 
     @property
     def reach(self) -> int:
@@ -61,6 +61,9 @@ class HiddenLaws(Protocol):
 def case_delta(cases: HiddenLaws, noise: Noise, scale: float, epsilon: float) -> float:
     """The delta, from above, that holds at this epsilon between any two cases, both ways.
 
+    `cases` are the sets of counts and the law of a row, `noise` is "laplace", "gaussian" or "none", `scale` its scale,
+    `epsilon` the promise.
+
     >>> from attrpriv.numerics.laws.records import RecordLaws
     >>> four = CountCases(4, (((0, 1),), ((2, 4),)), 0.5, RecordLaws.event(0.9, 0.2))
     >>> round(case_delta(four, "none", 0.0, 1.0), 4)
@@ -73,6 +76,8 @@ def case_delta(cases: HiddenLaws, noise: Noise, scale: float, epsilon: float) ->
 
 def case_loss(cases: HiddenLaws, scale: float) -> float:
     """The loss, from above, with discrete Laplace noise (scale 0: none); infinite where floats cannot bound it.
+
+    `cases` are the sets of counts and the law of a row, `scale` is that of the noise.
 
     >>> from attrpriv.numerics.laws.records import RecordLaws
     >>> four = CountCases(4, (((0, 1),), ((2, 4),)), 0.5, RecordLaws.event(0.9, 0.2))
@@ -104,6 +109,9 @@ def case_loss_lower(cases: HiddenLaws, scale: float) -> float:
 
 def least_case_scale(cases: HiddenLaws, noise: Noise, epsilon: float, delta: float) -> float:
     """The least scale, from above, that keeps (epsilon, delta); 0.0 where none is needed. delta 0 is for Laplace noise.
+
+    `cases` are the sets of counts and the law of a row, `noise` is "laplace" or "gaussian"; `epsilon` and `delta` are the
+    promise.
 
     >>> from attrpriv.numerics.laws.records import RecordLaws
     >>> four = CountCases(4, (((0, 1),), ((2, 4),)), 0.5, RecordLaws.event(0.9, 0.2))

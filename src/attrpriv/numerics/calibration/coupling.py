@@ -62,6 +62,9 @@ _MIXED = 2.0**-40
 class CertifiedCoupling:
     """Slices whose drawn law has a loss of at most `loss`; row i is that of the count low + i.
 
+    `start` is the least answer, `low` the first count; `sources` and `targets` are whole-number weights. Made by
+    `certified_coupling`.
+
     `optimum` is the solver's least expected |error| of any mechanism.
     """
 
@@ -75,6 +78,9 @@ class CertifiedCoupling:
 
 def certified_coupling(records: RecordLaws, pairs: CountPairs, epsilon: float, prior: Sequence[float]) -> CertifiedCoupling:
     """The coupling with the least expected |error| under the prior over the counts low..high: all pairs, one law of the rows.
+
+    `records` is the law of a row, `pairs` the counts that must be indistinguishable, `epsilon` the promise, `prior` a
+    probability for each count.
 
     >>> found = certified_coupling(RecordLaws.event(0.4, 0.6), CountPairs.all_of(4), 0.5, [0.2] * 5)
     >>> round(found.optimum, 6), found.loss <= 0.5
@@ -104,7 +110,16 @@ def coupling_within(
 def coupling_loss_upper(
     sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], records: RecordLaws, pairs: CountPairs
 ) -> float:
-    """An upper bound on the loss of what is drawn from these slices, over every pair."""
+    """An upper bound on the loss of what is drawn from these slices, over every pair.
+
+    `sources` and `targets` are the slices of a `CertifiedCoupling`, `records` is the law of a row, `pairs` the counts that
+    must be indistinguishable.
+
+    >>> records, pairs = RecordLaws.event(0.4, 0.6), CountPairs.all_of(4)
+    >>> found = certified_coupling(records, pairs, 0.5, [0.2] * 5)
+    >>> coupling_loss_upper(found.sources, found.targets, records, pairs) <= 0.5
+    True
+    """
     require_exact(records)
     return slices_loss(sources, targets, secret_laws(records, pairs, "counts"))
 

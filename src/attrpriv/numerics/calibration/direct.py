@@ -49,6 +49,8 @@ _LARGEST = 1e4
 class DirectDelta:
     """A bound on delta over Theta and all pairs, the pair that needs it, and the largest bound of a single pair.
 
+    They are `upper`, `pair` and `attained`. Made by `direct_delta`.
+
     For a box of event probabilities the pair counts the rows at the high end, whatever the range of the secret.
     """
 
@@ -61,6 +63,9 @@ def direct_delta(
     records: RecordLaws, pairs: CountPairs, noise: Noise, scale: float, epsilon: float, *, known: int = 0, enough: float = 0.0
 ) -> DirectDelta:
     """The delta that holds at this epsilon; `known` rows may be known to the adversary.
+
+    `records` is the law of a row, or a box of laws; `pairs` are the counts that must be indistinguishable; `noise` is
+    "laplace", "gaussian" or "none", `scale` its scale, `epsilon` the promise.
 
     Many pairs are bounded together, until the bound is sharp or known to be on one side of `enough` (0: sharp).
 
@@ -78,6 +83,9 @@ def least_direct_scale(
     records_list: Sequence[RecordLaws], pairs: CountPairs, noise: Noise, epsilon: float, delta: float, known: int = 0
 ) -> float:
     """The least scale, from above, that keeps (epsilon, delta) for every one of several boxes; 0.0 where none is needed.
+
+    `records_list` has the boxes, `pairs` the counts that must be indistinguishable; `noise` is "laplace" or "gaussian";
+    `epsilon` and `delta` are the promise; `known` rows may be known to the adversary.
 
     >>> round(least_direct_scale([RecordLaws.event(0.4, 0.6)], CountPairs.all_of(4), "gaussian", 1.0, 1e-3), 6)
     1.593862
@@ -102,6 +110,8 @@ def least_direct_scale(
 
 def continuous_gaussian_sigma(law_a: LatticeLaw, law_b: LatticeLaw, epsilon: float, delta: float) -> float:
     """The least sigma, from above, for which N(0, sigma^2) hides which of two laws it is added to; 0.0 where none is needed.
+
+    `law_a` and `law_b` are laws on whole numbers, `epsilon` and `delta` the promise.
 
     For comparison with whole-number noise. More normal noise is post-processing, so the search is monotone.
 

@@ -27,6 +27,8 @@ from attrpriv.numerics.search import largest_private
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """mu*(epsilon, delta), from below: D at the value returned is at most delta.
 
+    `epsilon` and `delta` are the promise.
+
     >>> round(gaussian_mu(1.0, 1e-5), 6)
     0.268051
     """
@@ -37,6 +39,8 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 @lru_cache(maxsize=4096)
 def classical_mu(epsilon: float, delta: float) -> float:
     """The distance the paper's constant allows, or a refusal where that constant proves nothing.
+
+    `epsilon` and `delta` are the promise.
 
     >>> round(classical_mu(1.0, 1e-5), 6)
     0.206407
@@ -55,6 +59,8 @@ def classical_mu(epsilon: float, delta: float) -> float:
 
 def noise_variance(conditions: Iterable[tuple[float, float]], mu: float) -> float:
     """The least Gaussian noise variance, over all (shift, variance of the data given the secret), taken jointly.
+
+    `conditions` are such pairs, `mu` is how far apart two answers may be, in their standard deviations (`gaussian_mu`).
 
     The paper's two columns with covariance -.9 or +.1, unit variances, n = 100 and a range of 1:
 
@@ -97,7 +103,10 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class DirectNoise:
-    """Noise of one variance for all; `upper` bounds H of the worst ordered pair at it."""
+    """Noise of one variance for all; `upper` bounds H of the worst ordered pair at it.
+
+    `variance` is the noise, `pair` the worst pair. Made by `direct_noise`.
+    """
 
     variance: float
     pair: Pair
@@ -106,7 +115,10 @@ class DirectNoise:
 
 @dataclass(frozen=True)
 class EqualisedNoise:
-    """Every output has variance `target` = vmax + extra; law a gets noise of variance target - v_a, at most `variance`."""
+    """Every output has variance `target` = vmax + extra; law a gets noise of variance target - v_a, at most `variance`.
+
+    `extra` is the least one, `pair` the worst pair, `upper` the bound on H at it. Made by `equalised_noise`.
+    """
 
     target: float
     extra: float
@@ -123,7 +135,10 @@ class EqualisedNoise:
 
 @dataclass(frozen=True)
 class UnequalNoise:
-    """Both ways; `smaller` names the one whose largest noise variance is smaller."""
+    """Both ways; `smaller` names the one whose largest noise variance is smaller.
+
+    They are `direct` and `equalised`. Made by `unequal_noise`.
+    """
 
     direct: DirectNoise
     equalised: EqualisedNoise
@@ -134,6 +149,8 @@ def unequal_noise(
     means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
 ) -> UnequalNoise:
     """The least noise for the laws N(means[a], variances[a]), over `pairs` of them (all pairs if none are named).
+
+    `means` and `variances` are of the answer under each law; `epsilon` and `delta` are the promise.
 
     >>> found = unequal_noise([0.0, 0.0], [4.0, 1.0], 1.0, 1e-5)
     >>> found.direct.variance > 0, found.equalised.variance, found.smaller
@@ -149,6 +166,9 @@ def direct_noise(
     means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
 ) -> DirectNoise:
     """The smallest noise variance, from above, that hides every pair both ways.
+
+    `means` and `variances` are of the answer under each law, `pairs` the laws that must be indistinguishable, by their places
+    (all of them if none are named); `epsilon` and `delta` are the promise.
 
     >>> direct_noise([0.0, 1.0], [1.0, 1.0], 1.0, 1e-5).variance > (1 / 0.2680512) ** 2 - 1
     True
@@ -167,7 +187,14 @@ def direct_noise(
 def equalised_noise(
     means: Sequence[float], variances: Sequence[float], epsilon: float, delta: float, pairs: Iterable[Pair] | None = None
 ) -> EqualisedNoise:
-    """The noise that gives all laws the variance vmax + extra, with the least extra that hides every pair."""
+    """The noise that gives all laws the variance vmax + extra, with the least extra that hides every pair.
+
+    `means` and `variances` are of the answer under each law, `pairs` the laws that must be indistinguishable, by their places
+    (all of them if none are named); `epsilon` and `delta` are the promise.
+
+    >>> equalised_noise([0.0, 0.0], [4.0, 1.0], 1.0, 1e-5).target
+    4.0
+    """
     mu = gaussian_mu(epsilon, delta)
     means, variances, chosen = _family(means, variances, pairs)
     pair = max(chosen, key=lambda p: abs(means[p[0]] - means[p[1]]))

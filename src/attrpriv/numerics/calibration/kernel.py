@@ -59,7 +59,11 @@ _LEAST_MIXED = 2.0**-36
 
 @dataclass(frozen=True)
 class CertifiedKernel:
-    """Whole-number weights whose pure loss is at most `loss`; `optimum` is the solver's least expected |error|."""
+    """Whole-number weights whose pure loss is at most `loss`; `optimum` is the solver's least expected |error|.
+
+    `start` is the least answer, `weights` has a row for each count, `mixed` is the share of the uniform law that rounding
+    needed. Made by `certified_kernel`.
+    """
 
     start: int
     weights: Rows
@@ -72,6 +76,9 @@ def certified_kernel(
     records: RecordLaws, pairs: CountPairs, epsilon: float, prior: Sequence[float], family: Family = "counts"
 ) -> CertifiedKernel:
     """The kernel with the least expected |error| under the prior over the counts low..high, with loss at most epsilon.
+
+    `records` is the law of a row, `pairs` the counts that must be indistinguishable, `epsilon` the promise, `prior` a
+    probability for each count; `family` is "counts" (each law alone) or "corner" (the worst corner of a box).
 
     Of a box the error is that of its middle; the loss is that of all of it.
 
@@ -98,6 +105,9 @@ def kernel_loss_upper(
     weights: Sequence[Sequence[int]], records: RecordLaws, pairs: CountPairs, family: Family = "counts"
 ) -> float:
     """An upper bound on the loss of these weights over every pair, for every law of the family.
+
+    `weights` are whole numbers, a row for each count; `records` is the law of a row, `pairs` the counts that must be
+    indistinguishable, `family` as for `certified_kernel`.
 
     >>> kernel_loss_upper(((2**62, 0), (0, 2**62)), RecordLaws.event(0.4, 0.6), CountPairs.all_of(1)) - math.log(1.5) < 1e-15
     True

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KernelError:
-    """The expected errors under the prior, and the worst and the average probability of an error above t = 0, 1, ..."""
+    """The expected errors under the prior, and the worst and the average probability of an error above t = 0, 1, ...
+
+    `mean_absolute` and `rmse` are the expected errors, `tail[t]` and `averaged[t]` the probabilities. Made by `kernel_error`.
+    """
 
     mean_absolute: float
     rmse: float
@@ -82,7 +85,15 @@ def largest(errors: Sequence[KernelError]) -> KernelError:
 def kernel_error(
     kernel: CertifiedKernel, records: RecordLaws, pairs: CountPairs, prior: Sequence[float], family: Family = "counts"
 ) -> KernelError:
-    """The error of a kernel that sees F alone; the averages are those at the worst law of a box."""
+    """The error of a kernel that sees F alone; the averages are those at the worst law of a box.
+
+    `kernel` is what `certified_kernel` found for `records`, `pairs` and `family`; `prior` has a probability for each count.
+
+    >>> from attrpriv.numerics.calibration.kernel import certified_kernel
+    >>> records, pairs, prior = RecordLaws.event(0.4, 0.6), CountPairs.all_of(4), [0.2] * 5
+    >>> round(kernel_error(certified_kernel(records, pairs, 0.5, prior), records, pairs, prior).mean_absolute, 4)
+    0.2984
+    """
     return error_for(kernel, secret_laws(records, pairs, family), _targets(records, pairs, prior))
 
 
@@ -113,7 +124,15 @@ def error_for(kernel: CertifiedKernel, laws: SecretLaws, target: NDArray[np.floa
 
 
 def coupling_error(coupling: CertifiedCoupling, records: RecordLaws, pairs: CountPairs, prior: Sequence[float]) -> KernelError:
-    """The error of a mechanism that reads the secret."""
+    """The error of a mechanism that reads the secret.
+
+    `coupling` is what `certified_coupling` found for `records` and `pairs`; `prior` has a probability for each count.
+
+    >>> from attrpriv.numerics.calibration.coupling import certified_coupling
+    >>> records, pairs, prior = RecordLaws.event(0.4, 0.6), CountPairs.all_of(4), [0.2] * 5
+    >>> round(coupling_error(certified_coupling(records, pairs, 0.5, prior), records, pairs, prior).mean_absolute, 4)
+    0.0906
+    """
     require_prior(prior, pairs)
     return slices_error(coupling, secret_laws(records, pairs, "counts"), prior)
 

@@ -57,7 +57,10 @@ _LARGEST_RATE = 1e6
 
 @dataclass(frozen=True)
 class LaplaceLoss:
-    """Bounds on the largest loss over Theta and all pairs; infinite where an output gives the secret away."""
+    """Bounds on the largest loss over Theta and all pairs; infinite where an output gives the secret away.
+
+    They are `upper` and `lower`. Made by `laplace_loss`.
+    """
 
     upper: float
     lower: float
@@ -65,6 +68,8 @@ class LaplaceLoss:
 
 def laplace_loss(records: RecordLaws, apart: int, scale: float) -> LaplaceLoss:
     """The loss of F plus discrete Laplace noise of this scale.
+
+    `records` is the law of a row, or a box of laws; at most `apart` rows change; `scale` is that of the noise.
 
     >>> round(laplace_loss(RecordLaws.event((0.4, 0.6), (0.4, 0.6)), 4, 0.0).upper, 6)
     1.62186
@@ -77,6 +82,8 @@ def laplace_loss(records: RecordLaws, apart: int, scale: float) -> LaplaceLoss:
 
 def least_laplace_scale(records_list: Sequence[RecordLaws], apart: int, epsilon: float) -> float:
     """The least scale, from above, that keeps epsilon for every one of several boxes; 0.0 where the exact release does.
+
+    `records_list` has the boxes; at most `apart` rows change; `epsilon` is the promise.
 
     >>> round(least_laplace_scale([RecordLaws.event(0.4, 0.6)], 4, 0.5), 6)
     1.548642
@@ -91,6 +98,8 @@ def least_laplace_scale(records_list: Sequence[RecordLaws], apart: int, epsilon:
 def histogram_loss(member: Law, rest: Law, apart: int, scale: float) -> LaplaceLoss:
     """The loss of K counts, each with its own discrete Laplace noise; a row is in cell c with a probability in `member[c]`.
 
+    `rest` is the same for other rows; at most `apart` rows change; `scale` is that of the noise.
+
     >>> histogram_loss([(0.2, 0.2), (0.8, 0.8)], [(0.4, 0.4), (0.6, 0.6)], 1, 0.0).upper > math.log(2)
     True
     """
@@ -99,7 +108,15 @@ def histogram_loss(member: Law, rest: Law, apart: int, scale: float) -> LaplaceL
 
 
 def least_histogram_scale(laws: Sequence[tuple[Law, Law]], apart: int, epsilon: float) -> float:
-    """The least scale for (member, rest) laws of the cells, for every one of several boxes; 0.0 where none is needed."""
+    """The least scale for (member, rest) laws of the cells, for every one of several boxes; 0.0 where none is needed.
+
+    `laws` has a pair for each box, as `histogram_loss` takes them; at most `apart` rows change; `epsilon` is the promise.
+
+    >>> cells = [(0.2, 0.2), (0.8, 0.8)], [(0.4, 0.4), (0.6, 0.6)]
+    >>> scale = least_histogram_scale([cells], 1, 0.5)
+    >>> round(scale, 4), histogram_loss(*cells, 1, scale).upper <= 0.5
+    (0.86, True)
+    """
     _require(apart, 0.0)
     if not laws:
         raise UsageError("laws: needs at least one. Got none.")

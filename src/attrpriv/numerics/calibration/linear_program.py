@@ -55,7 +55,10 @@ _MANY_SECRETS = 100
 
 @dataclass(frozen=True, eq=False)
 class KernelProgram:
-    """The optimum over kernels that see F alone, as the solver left it: `error` is its expected |error|."""
+    """The optimum over kernels that see F alone, as the solver left it: `error` is its expected |error|.
+
+    `kernel` is M, `rounds` how often the solver was called. Made by `optimal_kernel`.
+    """
 
     kernel: Matrix
     error: float
@@ -64,7 +67,10 @@ class KernelProgram:
 
 @dataclass(frozen=True, eq=False)
 class EnvelopeProgram:
-    """The optimum over all mechanisms, as the solver left it: the envelope m, and the expected |error|."""
+    """The optimum over all mechanisms, as the solver left it: the envelope m, and the expected |error|.
+
+    They are `envelope` and `error`. Made by `optimal_envelope`.
+    """
 
     envelope: Matrix
     error: float
@@ -74,6 +80,8 @@ def optimal_kernel(
     laws: Sequence[Sequence[float]] | Matrix, weights: Sequence[float] | Matrix, epsilon: float, apart: int | None = None
 ) -> KernelProgram:
     """The kernel M[f, o] with the least expected |error| under `weights` that hides every pair at most `apart` apart.
+
+    `laws` has the law of the answer for each secret, `weights` how often each answer counts, `epsilon` is the promise.
 
     >>> round(optimal_kernel([[0.6, 0.4], [0.4, 0.6]], [0.5, 0.5], 0.2).error, 6)
     0.25083
@@ -101,6 +109,8 @@ def optimal_envelope(
     laws: Sequence[Sequence[float]] | Matrix, prior: Sequence[float] | Matrix, epsilon: float
 ) -> EnvelopeProgram:
     """The envelope m of target laws m <= R_a <= e^epsilon m with the least expected distance from the laws.
+
+    `laws` has the law of the answer for each secret, `prior` the secrets' probabilities, `epsilon` is the promise.
 
     >>> found = optimal_envelope([[0.6, 0.4], [0.4, 0.6]], [0.5, 0.5], 0.2)
     >>> round(found.error, 6)

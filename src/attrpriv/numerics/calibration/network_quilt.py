@@ -28,7 +28,10 @@ _LEAST_LEFT = 1e-6
 
 @dataclass(frozen=True)
 class NetworkQuilt:
-    """The best quilt of one node: what separates, what stays near (the node included), and the score |N|/(epsilon - e)."""
+    """The best quilt of one node: what separates, what stays near (the node included), and the score |N|/(epsilon - e).
+
+    `node` is hidden, `quilt` separates, `near` stays, `influence` is e, `score` the scale. Made by `network_score`.
+    """
 
     node: str
     quilt: tuple[str, ...]
@@ -39,6 +42,8 @@ class NetworkQuilt:
 
 def network_score(networks: Network | Sequence[Network], epsilon: float) -> tuple[NetworkQuilt, ...]:
     """The best quilt of each node; the noise for an L-Lipschitz query has scale L times the largest score.
+
+    `networks` is one network or all that may be true, `epsilon` the promise.
 
     >>> from attrpriv.numerics.networks.network import Node
     >>> stay = ((0.9, 0.1), (0.1, 0.9))

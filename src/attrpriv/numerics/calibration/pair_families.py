@@ -63,7 +63,7 @@ class Worst:
 
 
 class Family(Protocol):
-    """Count laws of which certain pairs must look alike."""
+    """Count laws of which certain pairs must be indistinguishable."""
 
     def laws(self, block: Block) -> tuple[LatticeLaw, LatticeLaw]:
         """Two laws whose H bounds that of every pair of the block."""

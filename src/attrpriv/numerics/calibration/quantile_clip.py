@@ -46,6 +46,8 @@ _BINS = 160
 class QuantileClip:
     """Both bounds of the clip, e1 and e2.
 
+    `below` and `above` are e1 and e2, which sum to epsilon.
+
     >>> clip = QuantileClip(0.5, 0.5)
     >>> [round(float(clip.upper(z)), 4) for z in (-2.0, 0.0, 2.0)]
     [-1.7804, 0.515, 2.203]
@@ -111,6 +113,8 @@ def halves(epsilon: float) -> QuantileClip:
 def least_error_split(epsilon: float, wander: float, steps: int = 40) -> QuantileClip:
     """The split of epsilon with the least mean square where t is N(0, wander^2), by golden section.
 
+    `epsilon` is the promise, `wander` the standard deviation of what must be taken out, `steps` how often the search narrows.
+
     >>> clip = least_error_split(5.0, 0.3145)
     >>> round(clip.below, 1), round(clip_rmse(clip, 0.3145) / clip_rmse(halves(5.0), 0.3145), 2)
     (2.2, 0.79)
@@ -128,6 +132,8 @@ def least_error_split(epsilon: float, wander: float, steps: int = 40) -> Quantil
 
 def clip_rmse(clip: QuantileClip, wander: float) -> float:
     """The root mean square of what the clip takes away, in units of sqrt(v), where t is N(0, wander^2).
+
+    `clip` has both bounds, `wander` is the standard deviation of what must be taken out.
 
     Given z, x - C+(z) is normal, and E (N(0, w^2) - h)_+^2 = (w^2 + h^2) Phi(-h/w) - w h phi(h/w); both sides are alike.
 

@@ -156,7 +156,7 @@ def require_pairs(voids: Sequence[Sequence[int]], secrets: SecretRange) -> None:
         near = np.abs(first[:, None] - np.arange(size)) <= secrets.apart
         if bool((near & ~together).any()):
             raise UsageError(
-                "records: two values of the secret that must look alike are possible under no law that is listed. Narrow its "
+                "records: two values of the secret that are to be hidden are possible under no law that is listed. Narrow its "
                 "range, or state the spacing of its column (resolution)."
             )
 

@@ -61,7 +61,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Values:
-    """The values of a hidden sum: `first`, `first + apart`, ... Pairs at most `within` steps apart must look alike."""
+    """The values of a hidden sum: `first`, `first + apart`, ... Pairs at most `within` steps apart are hidden."""
 
     first: float
     apart: float

@@ -33,7 +33,13 @@ MOST_B = 100.0
 
 @dataclass(frozen=True)
 class RowCase:
-    """One secret under one member of Theta: how many rows change at most, and the law of what is read of a row."""
+    """One secret under one member of Theta: how many rows change at most, and the law of what is read of a row.
+
+    `apart` is how many rows change, `records` the law; without it anything of a row may be read.
+
+    >>> RowCase(50).apart
+    50
+    """
 
     apart: int
     records: RecordLaws | None = None
@@ -45,6 +51,8 @@ class RowCase:
 
 def row_epsilon(case: RowCase, b: float) -> float:
     """What every b-private mechanism together loses at most, from above.
+
+    `case` is what is read of a row, and how many rows change; `b` is what the mechanisms give away of one row.
 
     >>> round(row_epsilon(RowCase(50), 0.02), 6)
     1.0
@@ -63,6 +71,8 @@ def row_epsilon(case: RowCase, b: float) -> float:
 
 def row_budget(cases: Sequence[RowCase], epsilon: float) -> float:
     """The largest b, from below and at most 100, with which all cases lose at most epsilon.
+
+    `cases` are all that may be true, `epsilon` is the promise.
 
     >>> b = row_budget([RowCase(50, RecordLaws.event(0.4, 0.2))], 1.0)
     >>> round(b, 6), row_epsilon(RowCase(50, RecordLaws.event(0.4, 0.2)), b) <= 1.0

@@ -42,7 +42,7 @@ Rows = tuple[tuple[int, ...], ...]
 class SecretLaws:
     """Masses in units of 2^-BITS, each short of the truth by less than SHORT, of the values start, start + 1, ...
 
-    Laws i and j must look alike if |i - j| <= apart.
+    Laws i and j must be indistinguishable if |i - j| <= apart.
     """
 
     start: int
@@ -57,7 +57,7 @@ class SecretLaws:
 
 @lru_cache(maxsize=16)
 def secret_laws(records: RecordLaws, pairs: CountPairs, family: Family) -> SecretLaws:
-    """The laws that have to look alike.
+    """The laws that have to be indistinguishable.
 
     >>> laws = secret_laws(RecordLaws.event(0.5, 0.25), CountPairs.all_of(2), "counts")
     >>> [mass / 2**BITS for mass in laws.masses[1]]

@@ -38,6 +38,8 @@ _LEAST_DELTA = 1e-27
 class SetValuedNoise:
     """The least noise variance in units of V_jj/n, with its evidence: at it, the worst ordered pair has H <= `upper` <= delta.
 
+    `variance` is the noise, `pair` that pair. Made by `set_valued_variance`.
+
     `total` is v = 1 - rho^2 + variance, `lam` the lam* that was found.
     """
 
@@ -55,6 +57,8 @@ class SetValuedNoise:
 
 def set_valued_variance(cases: Sequence[IntervalUnion], rho: float, epsilon: float, delta: float) -> SetValuedNoise:
     """The least sigma^2 that hides which of the standardised `cases` holds g, at correlation `rho`.
+
+    `epsilon` and `delta` are the promise.
 
     >>> from attrpriv.numerics.laws import parse_cases
     >>> noise = set_valued_variance(parse_cases(["< 0", ">= 0"]), 0.5, 1.0, 1e-5)
@@ -74,6 +78,8 @@ def set_valued_variance(cases: Sequence[IntervalUnion], rho: float, epsilon: flo
 
 def set_valued_lam(cases: tuple[IntervalUnion, ...], epsilon: float, delta: float) -> tuple[float, tuple[int, int]]:
     """lam*, from below, and the ordered pair that sets it.
+
+    `cases` are the sets of values, `epsilon` and `delta` the promise.
 
     >>> from attrpriv.numerics.laws import parse_cases
     >>> round(set_valued_lam(parse_cases(["< 0", ">= 0"]), 1.0, 1e-5)[0], 6)
@@ -177,7 +183,10 @@ _CELLS = 240
 
 @dataclass(frozen=True)
 class CheckedCell:
-    """A cell, the largest lam in it at the noise chosen, the bound on H there, and the ordered pair of cases it comes from."""
+    """A cell, the largest lam in it at the noise chosen, the bound on H there, and the ordered pair of cases it comes from.
+
+    They are `cell`, `lam`, `upper` and `pair`. Made by `moving_variance`.
+    """
 
     cell: Cell
     lam: float
@@ -187,7 +196,10 @@ class CheckedCell:
 
 @dataclass(frozen=True)
 class MovingNoise:
-    """The noise variance in the query's own unit squared, with its evidence."""
+    """The noise variance in the query's own unit squared, with its evidence.
+
+    `variance` is the noise, `attained` the least one that a single law needs, `cells` the evidence. Made by `moving_variance`.
+    """
 
     variance: float
     attained: float
@@ -205,6 +217,8 @@ class MovingNoise:
 
 def moving_variance(secret: MovingCases, epsilon: float, delta: float, least: float = 0.0) -> MovingNoise:
     """The least noise variance found that is proved for the whole box; never below `least` (a mask that is added anyway).
+
+    `secret` is the sets of values and the box of laws, `epsilon` and `delta` are the promise.
 
     A threshold at the mean, known to a tenth of a standard deviation of g:
 

@@ -40,6 +40,8 @@ _MOST = 1 << 25
 class ChainInfluence:
     """The influences of one chain of `length` nodes; tables of powers grow as they are needed.
 
+    `chain` has `length` entries; `laws` are those of each entry.
+
     >>> stays = ChainInfluence(MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9))), 100)
     >>> float(stays.of(50, (3, 0)).round(6))
     1.130873

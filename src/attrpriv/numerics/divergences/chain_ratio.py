@@ -48,7 +48,7 @@ _MOST_LAG = 64
 
 
 class ChainRatio:
-    """epsilon(r) of one chain, or of a family of them, of `length` entries: its steps are made once.
+    """epsilon(r) of one `chain`, or of a family of them, of `length` entries: its steps are made once.
 
     >>> stays = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
     >>> round(ChainRatio(stays, 100).epsilon(1 / 8.65), 4)

@@ -55,7 +55,10 @@ Corner = tuple[float | Fraction, float | Fraction]
 
 @dataclass(frozen=True)
 class FamilyWasserstein:
-    """W for a family: `pair` are the two counts that need it, or stand for those that may."""
+    """W for a family: `pair` are the two counts that need it, or stand for those that may.
+
+    `distance` is W, `delta` the mass that may be ignored, `how` a word on how it was found. Made by `family_wasserstein`.
+    """
 
     distance: float
     delta: float
@@ -65,6 +68,8 @@ class FamilyWasserstein:
 
 def family_wasserstein(records: RecordLaws, pairs: CountPairs, delta: float = 0.0) -> FamilyWasserstein:
     """The W to use for all pairs and all laws of the family.
+
+    `records` is the family of laws of a row, `pairs` the counts to hide; `delta` of the mass may be ignored.
 
     >>> from attrpriv.numerics.laws.records import CountPairs, RecordLaws
     >>> boxes = [RecordLaws.event((low, 1 - low), (low, 1 - low)) for low in (0.4, 0.3, 0.0)]

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 def gaussian_delta(epsilon: float, mu: float) -> float:
     """D(epsilon, mu), to about ten digits or better.
 
+    `mu` is the distance of the means in standard deviations, `epsilon` the promise.
+
     >>> round(gaussian_delta(1.0, 1.0), 6)
     0.126937
     """
@@ -45,7 +47,13 @@ def gaussian_delta(epsilon: float, mu: float) -> float:
 
 
 def gaussian_delta_upper(epsilon: float, mu: float) -> float:
-    """An upper bound on D(epsilon, mu): the float value plus everything rounding can have taken away."""
+    """An upper bound on D(epsilon, mu): the float value plus everything rounding can have taken away.
+
+    `mu` is the distance of the means in standard deviations, `epsilon` the promise.
+
+    >>> gaussian_delta(1.0, 0.5) <= gaussian_delta_upper(1.0, 0.5) < 1.001 * gaussian_delta(1.0, 0.5)
+    True
+    """
     return _delta_and_upper(epsilon, mu)[1]
 
 
@@ -75,6 +83,8 @@ def _delta_and_upper(epsilon: float, mu: float) -> tuple[float, float]:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least epsilon (from above) at which two Gaussians at distance `mu` are (epsilon, delta)-close.
 
+    `mu` is the distance of the means in standard deviations, `delta` what may be exceeded.
+
     >>> gaussian_delta_upper(gaussian_epsilon(1.0, 1e-5), 1.0) <= 1e-5
     True
     """
@@ -101,6 +111,8 @@ def hockey_stick(law_a: LatticeLaw, law_b: LatticeLaw, epsilon: float) -> float:
 def hockey_stick(law_a: GaussianMixture, law_b: GaussianMixture, epsilon: float) -> float: ...
 def hockey_stick(law_a: AnyLaw, law_b: AnyLaw, epsilon: float) -> float:
     """H_epsilon(law_a || law_b), rounded up, for two laws of one kind. The order of the laws matters in general.
+
+    `law_a` and `law_b` are Gaussian, or on whole numbers, or mixtures of Gaussians; `epsilon` is the promise.
 
     >>> from attrpriv.numerics.laws import GaussianLaw, binomial_sum
     >>> round(hockey_stick(GaussianLaw(1.0, 4.0), GaussianLaw(3.0, 4.0), 1.0), 6)
@@ -161,6 +173,8 @@ Bounds = tuple[float, float]
 def unequal_delta(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> float:
     """H_epsilon(law_a || law_b), the best float.
 
+    `law_a` and `law_b` may have different variances; `epsilon` is the promise.
+
     >>> from attrpriv.numerics.laws import GaussianLaw
     >>> round(unequal_delta(GaussianLaw(0.0, 4.0), GaussianLaw(0.0, 1.0), 1.0), 6)
     0.196711
@@ -169,7 +183,15 @@ def unequal_delta(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> flo
 
 
 def unequal_delta_upper(law_a: GaussianLaw, law_b: GaussianLaw, epsilon: float) -> float:
-    """An upper bound on H_epsilon(law_a || law_b)."""
+    """An upper bound on H_epsilon(law_a || law_b).
+
+    `law_a` and `law_b` may have different variances; `epsilon` is the promise.
+
+    >>> from attrpriv.numerics.laws import GaussianLaw
+    >>> wide, narrow = GaussianLaw(0.0, 4.0), GaussianLaw(0.0, 1.0)
+    >>> unequal_delta_upper(wide, narrow, 1.0) >= unequal_delta(wide, narrow, 1.0)
+    True
+    """
     return _value_and_upper(law_a, law_b, epsilon)[1]
 
 

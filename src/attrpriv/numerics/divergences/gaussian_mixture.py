@@ -50,6 +50,8 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 def gaussian_mixture_delta_upper(p: GaussianMixture, q: GaussianMixture, epsilon: float) -> float:
     """An upper bound on H_epsilon(p || q).
 
+    `p` and `q` are mixtures with one common variance, `epsilon` the promise.
+
     >>> from attrpriv.numerics.laws import GaussianMixture, binomial_sum
     >>> p, q = (GaussianMixture.of(binomial_sum(4, x, 0, x), 2.430088**2) for x in (0.4, 0.6))
     >>> f"{gaussian_mixture_delta_upper(p, q, 1.0):.6e}"

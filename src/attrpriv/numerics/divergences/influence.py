@@ -37,7 +37,11 @@ _MOST_BOUNDED = 4096
 
 @dataclass(frozen=True)
 class Influence:
-    """The influence, rounded up, and where it is attained: two values of phi_i, and values of phi_S that tell them apart."""
+    """The influence, rounded up, and where it is attained: two values of phi_i, and values of phi_S that tell them apart.
+
+    `value` is the influence of `on` on the parameters `of`; it is attained between the `pair` of values of `on`, where the
+    others are as `seen`, in the network number `theta`. Made by `max_influence`.
+    """
 
     value: float
     on: str
@@ -49,6 +53,8 @@ class Influence:
 
 def max_influence(network: Any, *, of: Iterable[str], on: str, tolerance: float = 0.0) -> Influence:
     """The influence of phi_on on the parameters phi_of; `network` is one, a pyagrum network, or a list of which one holds.
+
+    `of` names the parameters that are seen, `on` the one that is hidden; `tolerance`: how far each probability may be off.
 
     >>> from attrpriv.numerics.networks.network import Node
     >>> flip = ((0.7, 0.3), (0.3, 0.7))

@@ -37,6 +37,8 @@ _LARGEST_EPSILON = 700.0
 def lattice_delta_upper(p: LatticeLaw, q: LatticeLaw, epsilon: float) -> float:
     """An upper bound on H_epsilon(p || q).
 
+    `p` and `q` are laws on whole numbers, `epsilon` the promise.
+
     >>> from attrpriv.numerics.laws import binomial_sum
     >>> round(lattice_delta_upper(binomial_sum(4, 0.4, 0, 0.4), binomial_sum(4, 0.6, 0, 0.6), 1.0), 6)
     0.060012
@@ -59,6 +61,8 @@ def lattice_delta_upper(p: LatticeLaw, q: LatticeLaw, epsilon: float) -> float:
 def lattice_max_divergence(p: LatticeLaw, q: LatticeLaw) -> float:
     """An upper bound on the largest log p/q: infinite where q has no mass, or where the laws are not known pointwise.
 
+    `p` and `q` are laws on whole numbers.
+
     >>> from attrpriv.numerics.laws import binomial_sum
     >>> round(lattice_max_divergence(binomial_sum(4, 0.4, 0, 0.4), binomial_sum(4, 0.6, 0, 0.6)), 6)
     1.62186
@@ -79,6 +83,8 @@ def lattice_max_divergence(p: LatticeLaw, q: LatticeLaw) -> float:
 
 def lattice_approximate_max_divergence(p: LatticeLaw, q: LatticeLaw, eta: float) -> float:
     """The least lambda found with H_lambda(p || q) <= eta; infinite where there is none.
+
+    `p` and `q` are laws on whole numbers, `eta` the mass that may be ignored.
 
     >>> from attrpriv.numerics.laws import binomial_sum
     >>> p, q = binomial_sum(4, 0.4, 0, 0.4), binomial_sum(4, 0.6, 0, 0.6)

@@ -41,6 +41,8 @@ _LARGEST_LAMBDA = 600.0
 class MaxDivergence:
     """The smallest lambda found; `error` is the estimated error of each H, already charged in it.
 
+    `lambda_` and `eta` are the distance. Made by `approximate_max_divergence`.
+
     `density_over_gaussian` and `gaussian_over_density` are the two H at lambda, without the error; `mass` is the density's
     integral over the support.
     """
@@ -61,6 +63,8 @@ class MaxDivergence:
 
 def corrected_guarantee(epsilon: float, delta: float, lambda_: float, eta: float) -> tuple[float, float]:
     """(epsilon, delta) that really hold when laws within (lambda_, eta) of Gaussians are calibrated at (epsilon, delta).
+
+    `epsilon` and `delta` are what was calibrated, `lambda_` and `eta` how far the true laws are from Gaussian ones.
 
     The counterexample to e^lambda delta + eta, at epsilon 1 and delta 0.001: N(0.264797, 1) and N(0, 1) are as far apart as the
     classical constant allows. Truncate the second above its 99% quantile, which stays within (0, 0.01) of it. The truth is
@@ -97,6 +101,8 @@ def approximate_max_divergence(
     kinks: Sequence[float] = (),
 ) -> MaxDivergence:
     """The smallest lambda with which a density is within (lambda, eta) of a Gaussian law, both ways.
+
+    `density` is that of the other law on the line, `law` the Gaussian one, `eta` the mass that may be ignored.
 
     `support` is finite and holds all of the density (its mass is checked); `log` says that `density` returns a logarithm;
     `kinks` are points where it jumps or bends. A density that is 0 on more than eta of the Gaussian has no lambda: refused.

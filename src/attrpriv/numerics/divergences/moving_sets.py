@@ -37,6 +37,8 @@ def moving_upper(
 ) -> tuple[float, tuple[int, int]]:
     """An upper bound on H_epsilon over all ordered pairs of cases, all members of the cell and all lam up to `lam`.
 
+    `cases` are the sets of values of g, `cell` the range of its mean and standard deviation, `epsilon` the promise.
+
     Also returns the pair it comes from. With a `target`, no more is computed than shows on which side of it the bound is.
 
     >>> from attrpriv.numerics.laws import Cell, parse_cases

@@ -46,6 +46,8 @@ _ROUNDS, _MOST_PANELS = 60, 4000
 class SetDivergence:
     """H of two sets: the best float, an upper bound that is never below the truth, and where the likelihood ratio crosses.
 
+    `value` is the float, `upper` the bound. Made by `set_valued_hockey_stick`.
+
     `crossings` are outputs in units of sqrt(v); `counted` says that they are all there can be (else what unseen ones could add
     is in `upper`). Above lam = 1000 both numbers are the pointwise rule's bound.
     """
@@ -59,6 +61,8 @@ class SetDivergence:
 def set_valued_hockey_stick(a: IntervalUnion, b: IntervalUnion, rho: float, variance: float, epsilon: float) -> SetDivergence:
     """H_epsilon(W given g in a || W given g in b) for standardised sets; `variance` is sigma^2 in units of V_jj/n.
 
+    `a` and `b` are the sets, `rho` is the correlation of the answer with g, `epsilon` the promise.
+
     >>> from attrpriv.numerics.laws import parse_case
     >>> round(set_valued_hockey_stick(parse_case("abs >= 1"), parse_case("abs < 1"), 0.9, 0.0, 1.0).upper, 6)
     0.428261
@@ -67,7 +71,13 @@ def set_valued_hockey_stick(a: IntervalUnion, b: IntervalUnion, rho: float, vari
 
 
 def lam_of(rho: float, variance: float) -> float:
-    """|rho|/sqrt(1 - rho^2 + variance), rounded up; infinite where nothing but g is released."""
+    """|rho|/sqrt(1 - rho^2 + variance), rounded up; infinite where nothing but g is released.
+
+    `rho` is the correlation of the answer with g, `variance` the noise in units of V_jj/n.
+
+    >>> round(lam_of(0.6, 0.0), 6), lam_of(1.0, 0.0)
+    (0.75, inf)
+    """
     if not (math.isfinite(rho) and abs(rho) <= 1):
         raise UsageError(f"rho: must be between -1 and 1. Got {rho}.")
     if not (math.isfinite(variance) and variance >= 0):
@@ -81,7 +91,12 @@ def lam_of(rho: float, variance: float) -> float:
 def pointwise_hockey_stick(gap: float, lam: float, epsilon: float) -> float:
     """The pointwise rule, rounded up: the sup of H over points of two sets that are at most `gap` apart.
 
+    `epsilon` is the promise.
+
     By joint convexity it bounds H whatever the law of g is; `gap` and `lam` must be in the same unit of g.
+
+    >>> round(pointwise_hockey_stick(2.0, 0.25, 1.0), 6)
+    0.00683
     """
     if not gap >= 0 or not (math.isfinite(lam) and lam >= 0):
         raise UsageError(f"gap and lam: must be at least 0, lam finite. Got {gap}, {lam}.")
@@ -91,7 +106,14 @@ def pointwise_hockey_stick(gap: float, lam: float, epsilon: float) -> float:
 
 
 def mixture_hockey_stick(a: IntervalUnion, b: IntervalUnion, lam: float, epsilon: float) -> SetDivergence:
-    """The same for a given lam. `epsilon` may be negative (a covering argument needs it): the integral of the positive part."""
+    """The same for a given lam. `epsilon` may be negative (a covering argument needs it): the integral of the positive part.
+
+    `a` and `b` are sets of standardised values of g; `lam` is how far one of g moves the answer, in its standard deviations.
+
+    >>> from attrpriv.numerics.laws import parse_case
+    >>> round(mixture_hockey_stick(parse_case("abs >= 1"), parse_case("abs < 1"), lam_of(0.9, 0.0), 1.0).upper, 6)
+    0.428261
+    """
     if not abs(epsilon) <= _LARGEST_EPSILON:
         raise UsageError(f"epsilon: must be finite and at most {_LARGEST_EPSILON:g}. Got {epsilon}.")
     if not lam >= 0:

@@ -53,7 +53,10 @@ _DIGITS = 120
 
 @dataclass(frozen=True)
 class Wasserstein:
-    """W_inf, the longest move of the monotone coupling (from, to), and that coupling on request."""
+    """W_inf, the longest move of the monotone coupling (from, to), and that coupling on request.
+
+    `distance` is W_inf, `longest` that move. Made by `wasserstein_inf`.
+    """
 
     distance: float
     longest: tuple[float, float]
@@ -69,7 +72,10 @@ class Wasserstein:
 
 @dataclass(frozen=True)
 class Closeness:
-    """All but `ignored` (an upper bound, at most delta) of the mass can be moved by at most `distance`."""
+    """All but `ignored` (an upper bound, at most delta) of the mass can be moved by at most `distance`.
+
+    `distance` and `delta` are the W and the mass that was allowed. Made by `close_distance`.
+    """
 
     distance: float
     delta: float
@@ -84,6 +90,8 @@ class Closeness:
 
 def wasserstein_inf(p: Law | LogTails, q: Law | LogTails) -> Wasserstein:
     """W_inf of two laws. Laws on whole numbers must be known pointwise over their whole support.
+
+    `p` and `q` map values to masses, or are laws on whole numbers, or their tails.
 
     >>> wasserstein_inf({0: 0.2, 1: 0.225, 2: 0.5, 3: 0.075}, {1: 0.075, 2: 0.5, 3: 0.225, 4: 0.2}).distance
     2.0
@@ -103,6 +111,8 @@ def wasserstein_inf(p: Law | LogTails, q: Law | LogTails) -> Wasserstein:
 
 def close_distance(p: Law, q: Law, delta: float) -> Closeness:
     """The least W for which P and Q are (W, delta)-close.
+
+    `p` and `q` are laws; of the mass of both at most `delta` may be ignored.
 
     >>> p, q = {1: 0.6, 2: 0.2, 100: 0.2}, {1: 0.4, 2: 0.3, 3: 0.2, 100: 0.1}
     >>> close = close_distance(p, q, 0.1)

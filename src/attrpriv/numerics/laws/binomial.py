@@ -101,13 +101,19 @@ class LogTails:
 
 @dataclass(frozen=True, eq=False)
 class BinomialTails(LogTails):
-    """Those of Bin(n, p)."""
+    """Those of Bin(n, p).
+
+    `n` and `p` are its numbers, `log_below[k]` and `log_above[k]` the logarithms of P(X <= k) and P(X >= k), `error` how far
+    these may be off. Made by `binomial_tails`.
+    """
 
     p: Number
 
 
 def binomial_tails(n: int, p: Number) -> BinomialTails:
     """The tails of Bin(n, p), 0 < p < 1.
+
+    `n` is the number of rows, `p` the probability of each.
 
     >>> tails = binomial_tails(4, 0.4)
     >>> [round(math.exp(x), 4) for x in tails.log_below]

@@ -26,6 +26,8 @@ MOST_STATES_OF_INTERVALS = 5
 class ChainFamily:
     """All chains with rows within these intervals, whatever their start.
 
+    `lower` and `upper` have a row for each state: the least and the largest probability of each next state.
+
     >>> slow = ChainFamily(((0.8, 0.1), (0.1, 0.9)), ((0.9, 0.2), (0.1, 0.9)))
     >>> slow.corners(0)
     ((0.9, 0.1), (0.8, 0.2))

@@ -50,7 +50,14 @@ _LEAST_POWER = -700.0
 
 @dataclass(frozen=True)
 class CountCases:
-    """Which of several sets holds the number of members among n rows must not show."""
+    """Which of several sets holds the number of members among n rows must not show.
+
+    `n` is the number of rows; each of the `cases` is a tuple of runs (first, last) of counts; `share` is the probability that
+    a row is a member, `records` the law of what a row counts.
+
+    >>> CountCases(4, (((0, 1),), ((2, 4),)), 0.5, RecordLaws.event(0.9, 0.2)).cases
+    (((0, 1),), ((2, 4),))
+    """
 
     n: int
     cases: tuple[tuple[Run, ...], ...]
@@ -87,6 +94,8 @@ class CountCases:
 @lru_cache(maxsize=16)
 def case_laws(cases: CountCases, tail: float) -> tuple[LatticeLaw, ...]:
     """The law of F given each case. tail 0: every mass; else a window that leaves out at most about `tail` of the case.
+
+    `cases` says which counts each case holds, and the law of a row.
 
     >>> four = CountCases(4, (((0, 1),), ((2, 4),)), 0.5, RecordLaws.event(0.9, 0.2))
     >>> [[round(float(mass), 4) for mass in law.masses] for law in case_laws(four, 0.0)]

@@ -38,6 +38,8 @@ Masses = list[int]
 def fixed_binomial_sum(a: int, p1: float | Fraction, b: int, p0: float | Fraction, bits: int) -> tuple[int, ...]:
     """The law of Bin(a, p1) + Bin(b, p0) on 0..a+b.
 
+    `a` rows count 1 with probability `p1`, `b` rows with `p0`; masses are whole multiples of 2^-`bits`.
+
     >>> fixed_binomial_sum(1, 0.5, 1, 0.25, 8)
     (96, 128, 32)
     """
@@ -54,6 +56,8 @@ def fixed_record_sum(
     bits: int,
 ) -> tuple[int, ...]:
     """The law of the sum of `a` draws from law1 and `b` from law0; the first entry is that of (a + b) * values[0].
+
+    `values` are what a row may count, `law1` and `law0` their probabilities; masses are whole multiples of 2^-`bits`.
 
     >>> fixed_record_sum((1, 2, 4), (0.5, 0.25, 0.25), 2, (1.0, 0.0, 0.0), 0, 8)
     (64, 64, 16, 64, 32, 0, 16)

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """N(mean, variance) with a positive variance."""
+    """N(mean, variance) with a positive variance.
+
+    `mean` and `variance` are numbers of the answer.
+
+    >>> GaussianLaw(1.0, 4.0).variance
+    4.0
+    """
 
     mean: float
     variance: float
@@ -42,7 +48,13 @@ class GaussianLaw:
 
 @dataclass(frozen=True, eq=False)
 class GaussianMixture:
-    """Weights at increasing means, a common variance, and the mass by which the whole may be wrong."""
+    """Weights at increasing means, a common variance, and the mass by which the whole may be wrong.
+
+    `weights` are the probabilities of the `means`, `variance` is common to all, `lost` the mass.
+
+    >>> GaussianMixture([0.5, 0.5], [0.0, 1.0], 4.0).lost
+    0.0
+    """
 
     weights: Array
     means: Array

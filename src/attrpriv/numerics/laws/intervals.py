@@ -31,7 +31,13 @@ _LARGEST = 1e100
 
 @dataclass(frozen=True, order=True)
 class Interval:
-    """From `low` to `high`; an infinite end is open."""
+    """From `low` to `high`; an infinite end is open.
+
+    `low_closed` and `high_closed` say whether the ends belong to it.
+
+    >>> 2 in Interval(1, 2), 2 in Interval(1, 2, high_closed=True)
+    (False, True)
+    """
 
     low: float
     high: float
@@ -61,7 +67,11 @@ class Interval:
 
 @dataclass(frozen=True)
 class EndRange:
-    """An interval whose ends move: `low` and `high` are each somewhere in a range. An infinite end stays."""
+    """An interval whose ends move: `low` and `high` are each somewhere in a range. An infinite end stays.
+
+    >>> EndRange((0.0, 1.0), (2.0, 3.0)).widest
+    Interval(low=0.0, high=3.0, low_closed=False, high_closed=False)
+    """
 
     low: tuple[float, float]
     high: tuple[float, float]
@@ -90,6 +100,8 @@ class EndRange:
 @dataclass(frozen=True)
 class IntervalUnion:
     """A set of values; the parts may be given in any order and may overlap.
+
+    `parts` are its intervals.
 
     >>> str(IntervalUnion((Interval(1, 2, low_closed=True), Interval(0, 1))))
     '(0, 2)'
@@ -147,6 +159,8 @@ class IntervalUnion:
 def parse_case(text: str) -> IntervalUnion:
     """Read one entry of `cases`.
 
+    `text` is a comparison, a range such as "[1, 2)", or one of these for the absolute value.
+
     >>> str(parse_case(">= 50_000"))
     '>= 50000'
     >>> parse_case("abs >= 2").parts
@@ -159,16 +173,27 @@ def parse_case(text: str) -> IntervalUnion:
 
 
 def parse_cases(texts: Sequence[str]) -> tuple[IntervalUnion, ...]:
-    """Read a list of `cases`: at least two sets, no value in two of them."""
+    """Read a list of `cases`: at least two sets, no value in two of them.
+
+    `texts` are written as for `parse_case`.
+
+    >>> [str(case) for case in parse_cases(["< 50", ">= 50"])]
+    ['< 50', '>= 50']
+    """
     if isinstance(texts, str) or len(texts) < 2:
-        raise QueryError(f"cases: needs at least two sets that must look alike. Got {texts!r}.")
+        raise QueryError(f"cases: needs at least two sets that must be indistinguishable. Got {texts!r}.")
     cases = tuple(parse_case(text) for text in texts)
     require_disjoint(cases)
     return cases
 
 
 def require_disjoint(cases: Sequence[IntervalUnion]) -> None:
-    """No value may be in two sets: such a pair could not be kept apart, or would be the same secret twice."""
+    """No value may be in two sets: such a pair could not be kept apart, or would be the same secret twice.
+
+    `cases` are sets, as `parse_case` reads them.
+
+    >>> require_disjoint([parse_case("< 50"), parse_case(">= 50")])
+    """
     for first, second in itertools.combinations(cases, 2):
         if first.overlaps(second):
             raise QueryError(f'cases: no value may be in two sets. Got "{first}" and "{second}".')

@@ -51,6 +51,8 @@ _WIDEST = 2**26
 def binomial_sum(a: int, p1: Number, b: int, p0: Number, *, tail: float = 0.0, direct: int | None = None) -> LatticeLaw:
     """The law of Bin(a, p1) + Bin(b, p0), independent, of the decimal fractions that floats are written as.
 
+    `a` rows count 1 with probability `p1`, `b` rows with `p0`. `tail` above 0 leaves out the ends, at most about this mass.
+
     With a tail, a sum of more than `direct` products is a transform: as good in total, but not at each value.
 
     >>> [round(float(mass), 4) for mass in binomial_sum(0, 0.4, 4, 0.6).masses]
@@ -136,6 +138,8 @@ def record_sum(
 ) -> LatticeLaw:
     """The law of the sum of `a` draws from law1 and `b` from law0, both on `values`.
 
+    `law1` and `law0` are probabilities of the `values`. `tail` above 0 leaves out the ends, at most about this mass.
+
     >>> law = record_sum((0, 1, 3), (0.5, 0.25, 0.25), 2, (1.0, 0.0, 0.0), 1)
     >>> law.masses.tolist()
     [0.25, 0.25, 0.0625, 0.25, 0.125, 0.0, 0.0625]
@@ -174,6 +178,8 @@ def _power(law: LatticeLaw, n: int, tail: float) -> LatticeLaw:
 def discrete_laplace(scale: float, *, tail: float) -> LatticeLaw:
     """P(k) = (1 - t)/(1 + t) t^|k|, t = e^(-1/scale); what lies outside the window is 2 t^(K+1)/(1 + t) <= `tail`.
 
+    `scale` is that of the noise: P(k) falls by e^(-1/scale) with each step.
+
     >>> law = discrete_laplace(1.0, tail=1e-12)
     >>> law.start, round(float(law.masses[-law.start]), 6)
     (-29, 0.462117)
@@ -192,6 +198,8 @@ def discrete_laplace(scale: float, *, tail: float) -> LatticeLaw:
 
 def discrete_gaussian(sigma: float, *, tail: float) -> LatticeLaw:
     """P(k) ~ e^(-k^2/(2 sigma^2)), divided by the sum over the window; the rest is below a geometric series.
+
+    `sigma` is the scale of the noise, `tail` the mass that its ends may leave out.
 
     >>> law = discrete_gaussian(1.0, tail=1e-12)
     >>> law.start, round(float(law.masses[-law.start]), 6)

@@ -48,6 +48,9 @@ _LARGEST = 2**36
 class LatticeLaw:
     """Masses of start, start + 1, ..., and how far they are from the truth.
 
+    `start` is the least value, `masses[k]` the probability of start + k, `error` the relative error of each mass, `lost` the
+    mass that is not shown.
+
     >>> law = LatticeLaw.of({0: 0.25, 1: 0.5, 2: 0.25})
     >>> law.convolve(law, exact=True).masses.tolist()
     [0.0625, 0.25, 0.375, 0.25, 0.0625]
@@ -161,7 +164,13 @@ class LatticeLaw:
 
 
 def mixture(laws: Sequence[LatticeLaw], weights: Sequence[float]) -> LatticeLaw:
-    """The law of a draw from laws[i] with probability weights[i]."""
+    """The law of a draw from laws[i] with probability weights[i].
+
+    `laws` are laws on whole numbers, `weights` their probabilities, which sum to 1.
+
+    >>> mixture([LatticeLaw.of({0: 1.0}), LatticeLaw.of({1: 0.5, 2: 0.5})], [0.5, 0.5]).masses.tolist()
+    [0.5, 0.25, 0.25]
+    """
     import numpy as np
 
     if len(laws) != len(weights) or not laws:

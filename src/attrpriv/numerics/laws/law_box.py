@@ -26,7 +26,13 @@ from attrpriv.numerics.rounding import SOME_ULPS
 
 @dataclass(frozen=True)
 class Cell:
-    """Means and standard deviations of g, each in a range."""
+    """Means and standard deviations of g, each in a range.
+
+    `means` and `sds` are ranges, low and high.
+
+    >>> Cell(means=(-0.1, 0.1), sds=(1.0, 1.0)).middle
+    (0.0, 1.0)
+    """
 
     means: tuple[float, float]
     sds: tuple[float, float]
@@ -63,7 +69,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class Spread:
-    """The variance of the released average: what g explains of it, and the rest."""
+    """The variance of the released average: what g explains of it, and the rest.
+
+    `explained` is what moves with g, `residual` what does not. Made by `MovingCases.spread`.
+
+    >>> round(Spread(explained=0.25, residual=0.75).lam(0.0), 6)
+    0.57735
+    """
 
     explained: float
     residual: float
@@ -85,7 +97,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class MovingCases:
-    """See the module. `form` says what is bounded: the slope of F on g, their correlation, or F is g itself."""
+    """See the module. `form` says what is bounded: the slope of F on g, their correlation, or F is g itself.
+
+    `cases` are the sets of values, `box` the range of g's mean and standard deviation, `strength` the largest slope or
+    correlation, `query_sds` the range of the answer's standard deviation.
+
+    >>> from attrpriv.numerics.laws.intervals import parse_cases
+    >>> box = Cell(means=(-0.1, 0.1), sds=(1.0, 1.0))
+    >>> MovingCases(parse_cases(["< 0", ">= 0"]), box, "correlation", 0.5, (1.0, 1.0)).strength
+    0.5
+    """
 
     cases: tuple[IntervalUnion, ...]
     box: Cell

@@ -37,6 +37,8 @@ MOST_STATES = 64
 class MarkovChain:
     """An initial law and a transition matrix.
 
+    `initial` has a probability for each state, `transition` a row for each: the probabilities of the next state.
+
     >>> MarkovChain((1.0, 0.0), ((0.9, 0.1), (0.4, 0.6))).states
     2
     """

@@ -60,10 +60,10 @@ _SURE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class NoisyLaws:
-    """One law for each secret that has one, on common bins: `probabilities[k, j]` is of the answer `bins[j] * step`.
+    """Laws on common bins: `probabilities[k, j]` is of the answer `bins[j]` * `step`. Made by `noisy_laws`.
 
-    `eta[k]` is at least the L1 distance of line k from the true law, over all bins of the line. `void` are the secrets that no
-    n rows have. `slopes` are there for answers that are not rounded: how the density changes within each bin.
+    Line k is for `secrets[k]`; `eta[k]` is at least its L1 distance from the true law, over all bins. `void` are secrets
+    that no n rows have. `slopes` are there for answers that are not rounded: how the density changes within each bin.
     """
 
     secrets: Array
@@ -107,10 +107,10 @@ def noisy_laws(
     *,
     rounded: bool = True,
 ) -> NoisyLaws:
-    """The law of the rounded noisy sum for each secret: a sum of s ("sum"), or how many of n rows have s = 1 ("share").
+    """The law of the rounded noisy sum of `n` draws from `rows`; `secret`: a sum of s, or how many of n have s = 1 ("share").
 
-    Sigma, step and shift are in units of the column q, the secrets in units of s; sigma and shift may be one number or one for
-    each secret. Not `rounded`: bins are for looking at an answer that is released as it is, and the laws have `slopes`.
+    `sigma`, `step` and `shift` are in units of the column q, `secrets` in units of s; sigma and shift may be one number or one
+    for each secret. Not `rounded`: bins are for looking at an answer that is released as it is, and the laws have `slopes`.
 
     >>> laws = noisy_laws(RecordedRows.of([0, 0, 1, 1], [0, 1, 1, 2]), 20, [8, 12], 2.0, 1.0)
     >>> [round(float(law @ laws.bins), 6) for law in laws.probabilities], laws.largest_eta < 1e-11

@@ -43,7 +43,11 @@ _CENTRE_BITS = 22
 
 @dataclass(frozen=True, eq=False)
 class RecordedRows:
-    """Distinct rows, sorted by s and then q, with how often each occurs."""
+    """Distinct rows, sorted by s and then q, with how often each occurs.
+
+    `s` and `q` are whole numbers: of the hidden column `least` + `divisor` s, and of the summed one; `counts` says how often
+    each row occurs, `spacing` what one of each column stands for. Made by `RecordedRows.of`.
+    """
 
     s: Whole
     q: Whole

@@ -1,4 +1,4 @@
-r"""What one row adds to a counted statistic, and which counts of rows must look alike.
+r"""What one row adds to a counted statistic, and which counts of rows must be indistinguishable.
 
     F = sum over rows of a whole number;   a row in the secret's category adds a draw of `member`, any other a draw of `rest`
 
@@ -67,6 +67,8 @@ def last_whole(high: float, scale: int | Fraction) -> int:
 class RecordLaws:
     """The law of one row's contribution, in the secret's category and outside of it.
 
+    `values` are what a row may count; `member` and `rest` have an interval (least, largest probability) for each of them.
+
     >>> RecordLaws.event(0.4, 0.6).exact
     True
     """
@@ -111,7 +113,11 @@ class RecordLaws:
 
 @dataclass(frozen=True)
 class CountPairs:
-    """Counts a, b in [low, high] of n rows with |a - b| <= apart must look alike."""
+    """Counts of `n` rows from `low` to `high`: any two that differ by at most `apart` must be indistinguishable.
+
+    >>> CountPairs(100, 20, 40, 5).apart, CountPairs.all_of(4)
+    (5, CountPairs(n=4, low=0, high=4, apart=4))
+    """
 
     n: int
     low: int

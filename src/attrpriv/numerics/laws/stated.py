@@ -5,7 +5,7 @@ r"""Laws that are written down: P(F = f | secret = a), a number or an interval f
 | symbol | here |
 |---|---|
 | f | `steps`: whole numbers in increasing order, as far apart as they are |
-| a | the places of `laws`; a and b must look alike if |a - b| <= `apart` |
+| a | the places of `laws`; a and b must be indistinguishable if |a - b| <= `apart` |
 | Theta | every choice of one law from each box: the law given a may be any of its box, whatever the law given b is |
 
 Boxes are convex, so that mixtures of laws of a box are laws of that box. A law of numbers alone is divided by its sum.
@@ -92,7 +92,7 @@ class StatedLaws:
         if not self.steps or any(a >= b for a, b in zip(self.steps, self.steps[1:], strict=False)):
             raise UsageError(f"values: must be whole numbers in increasing order. Got {list(self.steps)[:8]}.")
         if len(self.laws) < 2 or not 1 <= self.apart < len(self.laws):
-            raise UsageError(f"laws: must be two or more, of which some must look alike. Got {len(self.laws)}.")
+            raise UsageError(f"laws: must be two or more, of which some must be indistinguishable. Got {len(self.laws)}.")
         if len(self.steps) > MOST_VALUES or len(self.steps) * len(self.laws) > MOST_NUMBERS:
             raise UsageError(f"laws: must be at most {MOST_NUMBERS:,} numbers. Got {len(self.steps) * len(self.laws):,}.")
         for k, law in enumerate(self.laws):

@@ -79,7 +79,7 @@ WEAK_ONES: dict[str, tuple[Problem, str]] = {
         "its range a chance",
     ),
     "sets": (problem(Secret("mean(income)", cases=("< 50000", ">= 50000")), SCHOOL), "all but one of the values"),
-    "a small distance": (problem(Secret("mean(income)", within=2.9), SCHOOL), "at most 2.9 apart must look alike"),
+    "a small distance": (problem(Secret("mean(income)", within=2.9), SCHOOL), "at most 2.9 apart are hidden"),
     "counts": (problem(Secret("share(smoker = 'yes')", between=(0.5, 0.6)), SMOKERS), "gives its range no chance"),
     "sets of counts": (problem(Secret("count(smoker = 'yes')", cases=("< 5000", ">= 5000")), SMOKERS), "all but one of the"),
     "a few rows": (problem(Secret("share(smoker = 'yes')", within=4e-6), SMOKERS, n=1_000_000), "at most 4e-06 apart"),
