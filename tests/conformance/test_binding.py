@@ -5,7 +5,6 @@ What may vary is listed in `binding.FREE`, each with its reason; a new field is 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
@@ -16,68 +15,63 @@ import pytest
 from attrpriv.errors import AttrprivError, CertificateError, PolicyError
 from attrpriv.methods.base import plan as plan_module
 from attrpriv.methods.base.certificate import FREE, binding_of
-from attrpriv.methods.base.parts import NOT_THERE, AveragesPart, WeightsPart
+from attrpriv.methods.base.parts import NOT_THERE, PARTS, AveragesPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan
-from attrpriv.methods.table import MECHANISMS
+from attrpriv.methods.table import MECHANISMS, METHODS
 from attrpriv.problem.secret import Secret
+from attrpriv.queries.query import Query
+from attrpriv.session.view_rows import require_certified
 from tests.conformance.test_mechanisms import PROBLEMS, planned, problem
-
-Path = tuple[str | int, ...]
+from tests.forging import Path, changed, leaves, place, with_value
 
 
 @cache
-def kinds() -> dict[str, tuple[str, str]]:
-    """Of each kind of plan (what proves it, what it reads, whether it protects persons), the first problem that has one."""
-    found: dict[str, tuple[str, str]] = {}
-    for label, asked in PROBLEMS.items():
-        for name in MECHANISMS:
-            made = planned(asked, name)
-            if made is not None:
-                found.setdefault(kind_of(made), (label, name))
+def kinds() -> dict[str, Plan]:
+    """Of each kind of plan (what proves it, what it reads, what came before, whether it protects persons), the first one."""
+    found: dict[str, Plan] = {}
+    every = (planned(asked, name) for asked in PROBLEMS.values() for name in MECHANISMS)
+    for made in (*every, *after_another()):
+        if made is not None:
+            found.setdefault(kind_of(made), made)
     return found
 
 
+def after_another() -> Iterator[Plan]:
+    """Plans that go on from another one, of each method that leaves room for more, and what they go on from."""
+    asked_next = [
+        ("laplace", "a sum of few values", Query("count", where="stay > 7")),
+        ("laplace", "a chain", Query("count", group_by="state")),
+        ("chain_quilt", "a chain", Query("count", group_by="state")),
+        ("markov_quilt", "a parameter", Query("avg", "weight")),
+        ("gaussian", "the school", Query("avg", "height")),
+        ("transport", "exact moments", Query("avg", "height")),
+    ]
+    for name, label, query in asked_next:
+        first = plan(PROBLEMS[label].model_copy(update={"spend": 0.5}), name)
+        changes = {"queries": (query,), "earlier": first.certificate.evidence}
+        then = plan(PROBLEMS[label].model_copy(update=changes), name)
+        assert then.certificate.follows(first.certificate)
+        assert not then.certificate.follows(None)
+        yield from (first, then)
+
+
 def kind_of(plan: Plan) -> str:
-    parts = [name for name in ("tally", "view", "statistic", "factor", "categories") if getattr(plan, name)]
-    parts += [name for name in ("clip", "fill", "centre") if any(getattr(one, name) is not None for one in plan.columns)]
-    return " ".join([plan.certificate.evidence.kind, *parts, *(["persons"] if plan.certificate.individuals else [])])
+    evidence = plan.certificate.evidence
+    parts = [name for name in ("tally", "view", "statistic", "factor", "categories", "groups") if getattr(plan, name)]
+    of_columns = ("clip", "fill", "centre", "where", "terms")
+    parts += [name for name in of_columns if any(getattr(one, name) not in (None, {}) for one in plan.columns)]
+    parts += ["sets"] if getattr(evidence, "set_checks", ()) else []
+    parts += [] if evidence.follows(None) else ["after another"]
+    return " ".join([evidence.kind, *parts, *(["persons"] if plan.certificate.individuals else [])])
 
 
-def leaves(value: Any, path: Path = ()) -> Iterator[Path]:
-    """The places of single values, of long lists the first and the last."""
-    if isinstance(value, dict) and value:
-        for key, one in value.items():
-            yield from leaves(one, (*path, key))
-    elif isinstance(value, list) and value:
-        for k in sorted({0, len(value) - 1}):
-            yield from leaves(value[k], (*path, k))
-    else:
-        yield path
-
-
-def changed(value: Any) -> list[Any]:
-    """Other values of the same type, and none at all."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int | float):
-        return [value + 1, value * 1.001 if value else 1e-3, 0 if value else 2]
-    if isinstance(value, str):
-        return [value + "x", ""]
-    return [1.0, [0.0, 1.0], "x"] if value is None else [None]
-
-
-def with_value(told: Any, path: Path, value: Any) -> Any:
-    forged = copy.deepcopy(told)
-    inner = forged
-    for step in path[:-1]:
-        inner = inner[step]
-    inner[path[-1]] = value
-    return forged
-
-
-def place(path: Path) -> str:
-    return ".".join(step for step in path if isinstance(step, str))
+def test_every_kind_of_evidence_has_a_plan_here() -> None:
+    """What another library releases is planned by nobody: below."""
+    of_ours = {kind for method in METHODS for kind in method.proofs} - {"outside", "chain_outside"}
+    assert {made.certificate.evidence.kind for made in kinds().values()} == of_ours
+    assert {type(made.part) for made in kinds().values()} == set(PARTS)
 
 
 def free(path: Path) -> bool:
@@ -95,9 +89,7 @@ def accepts(told: Any) -> bool:
 
 @pytest.mark.parametrize("kind", list(kinds()))
 def test_every_field_is_bound(kind: str) -> None:
-    label, name = kinds()[kind]
-    made = planned(PROBLEMS[label], name)
-    assert made is not None
+    made = kinds()[kind]
     told: Any = made.to_json()
     assert accepts(told)
     bound = [path for path in leaves(told) if not free(path)]
@@ -113,9 +105,7 @@ def test_every_field_is_bound(kind: str) -> None:
 @pytest.mark.parametrize("kind", list(kinds()))
 def test_lists_and_maps_are_bound(kind: str) -> None:
     """An entry left out, or one that is there twice."""
-    label, name = kinds()[kind]
-    made = planned(PROBLEMS[label], name)
-    assert made is not None
+    made = kinds()[kind]
     told: Any = made.to_json()
     containers = {path[:k] for path in leaves(told) for k in range(1, len(path)) if not free(path[:k])}
     for place_ in containers:
@@ -139,9 +129,7 @@ def only_free(made: Plan, told: Any, path: Path, other: Any) -> bool:
 def test_what_is_free_exists() -> None:
     """No reason is left for a field that is gone."""
     found = set()
-    for label, name in kinds().values():
-        made = planned(PROBLEMS[label], name)
-        assert made is not None
+    for made in kinds().values():
         found |= {place(path[:k]) for path in leaves(made.to_json()) for k in range(1, len(path) + 1)}
     assert set(FREE) <= found
 
@@ -153,6 +141,48 @@ def test_a_plan_made_of_another_one_is_bound_as_it_is() -> None:
     found.verify()
     with pytest.raises(CertificateError):
         found.model_copy(update={"mechanism": "gaussian"}).verify()
+
+
+# ------------------------------------------------------------------------------------- a view, which is drawn by itself
+
+
+# What no row of a view depends on. It has no digest: what it draws must be what its certificate counted on.
+VIEW_FREE = {
+    "guarantee": "is the promise in words; the certificate has its numbers",
+    "notes": "are words",
+    "coverage": "says what to expect",
+    "policy_digest": "says whose view it is; the ledger compares it",
+    "secret.between": "the cells follow from it, and these are compared",
+    "secret.within": "says nothing of a view, and is refused where it is stated",
+    "persons": "is drawn from by a plan alone, which is bound to it",
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, made in kinds().items() if made.view is not None])
+def test_every_field_that_a_view_is_drawn_by_is_compared(kind: str) -> None:
+    view = kinds()[kind].view
+    assert view is not None
+    told: Any = view.to_json()
+    assert draws(told)
+    # What the certificate holds it proves again, and a wrong proof that holds is one of less.
+    bound = [path for path in leaves(told) if not place(path).startswith((*VIEW_FREE, "certificate"))]
+    assert len(bound) >= 8
+    for path in bound:
+        value: Any = told
+        for step in path:
+            value = value[step]
+        for other in changed(value):
+            assert other == value or not draws(with_value(told, path, other)), (place(path), other)
+    for fewer in (told["cells"][:-1], [*told["cells"], told["cells"][-1]], told["cells"][::-1]):
+        assert not draws({**told, "cells": fewer})
+
+
+def draws(told: Any) -> bool:
+    try:
+        require_certified(ViewPlan.from_json(told))
+    except AttrprivError:
+        return False
+    return True
 
 
 # --------------------------------------------------------------------------------------- what only the binding finds

@@ -34,9 +34,10 @@ from attrpriv.methods.table import MECHANISMS
 from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.problem.intervals import PublicIntervals
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.reference import PublicCell, PublicCells, Reference
+from attrpriv.problem.reference import PublicCell, PublicCells, Reference, stated_cells
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
+from attrpriv.queries.sql import parse_queries
 from attrpriv.session.record import details_of, recorded_plan
 
 MOMENTS: dict[str, Any] = {
@@ -230,6 +231,9 @@ BOXES = {"0": [(0.5, 0.7), (0.2, 0.4), (0.05, 0.1)], "1": [(0.1, 0.2), (0.3, 0.5
 THREE = {"0": [0.6, 0.3, 0.1], "1": [0.3, 0.4, 0.3], "2": [0.1, 0.3, 0.6]}
 
 REFERENCE = Reference(file="census.parquet", least_density=0.8)
+STATED = Reference.checked(
+    {"sex": {"values": ["F", "M"], "shares": [0.4, 0.6]}, "least_density": 0.9, "failure": 1e-9, "rarest_event": 0.01}
+)
 SORTED = {"file": "census.parquet", "least_density": 0.8, "failure": 1e-10}
 PUBLIC = PublicCells(
     columns=("sex",),
@@ -274,12 +278,37 @@ PROBLEMS: dict[str, Problem] = {
         public_cells=INTERVALS,
         types={"income": "float"},
     ),
+    "everything about a column, single persons too": problem(
+        queries=(Query("avg", "weight"), Query("count")),
+        secrets=(Secret("columns(sex)"),),
+        theta=(),
+        reference=STATED,
+        public_cells=stated_cells(STATED, ("sex",)),
+        types={"sex": "text", "weight": "float"},
+        missing={"weight": 150.0},
+        individuals=1.0,
+    ),
     "known rows": problem(known_rows=0.2),
+    "a difference": problem(queries=parse_queries("avg(weight - 2 * height)")),
+    "averages over subsets": problem(
+        queries=(Query("avg", "weight", where="ward = 'a'"), Query("avg", "height", group_by="ward"), Query("count")),
+        sizes={"ward = 'a'": 4_000, "ward = 'b'": 3_500},
+        categories={"ward": ("a", "b", "other")},
+    ),
+    "a set of means": problem(secrets=(Secret("mean(income)", cases=("< 60000", ">= 60000")),), tolerance=0),
+    "a variance": problem(queries=parse_queries("var_pop(weight)")),
     "a count": counts_problem(),
     "a count, exact probabilities": counts_problem(given={"stay > 7": {"yes": 0.4, "no": 0.2}}),
     "a count, known rows": counts_problem(known_rows=0.1),
     "a count, single persons too": counts_problem(individuals=1.0),
     "a sum of few values": counts_problem(queries=(Query("sum", "visits"), Query("avg", "visits"), Query("count"))),
+    "a count, a set of counts": counts_problem(
+        given={"stay > 7": {"yes": 0.4, "no": 0.6}},
+        secrets=(Secret("count(smoker = 'yes')", cases=("< 3", ">= 3")),),
+        n=8,
+        epsilon=0.5,
+        delta=1e-3,
+    ),
     "a histogram": counts_problem(queries=(Query("count", group_by="ward"),)),
     "a share of the population": counts_problem(secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.5)),)),
     "a count without an assumption": counts_problem(theta=()),
@@ -465,9 +494,10 @@ def test_its_errors_are_those_of_its_noise(name: str) -> None:
     for found in plans(name).values():
         for query in found.queries:
             error, noise = found.error_of(query), found.noise_of(query)
-            if error.rmse is None:
-                assert found.view is not None  # known once the view is read
+            if found.view is not None:  # which rows it has errs too: known in part beforehand, or not at all
+                assert error.rmse is None or error.rmse >= noise.scale * math.sqrt(2)
                 continue
+            assert error.rmse is not None
             assert error.mean_absolute is not None
             assert error.alpha95 is not None
             assert all(math.isfinite(x) and x >= 0 for x in (error.rmse, error.mean_absolute, error.alpha95))

@@ -511,3 +511,13 @@ def test_the_last_group_and_all_rows_are_computed_by_the_reader() -> None:
     with refuses(RefusedError, Cause.TOGETHER, "fewer subsets"):
         plan("avg(x)", v, earlier=first.certificate.evidence)
     plan("avg(y)", v, earlier=first.certificate.evidence).verify()
+
+
+def test_an_average_by_bins_has_no_rest() -> None:
+    """Every group has an end, and none is other: nothing is refused for a category that is not named."""
+    ends = {"age >= 0 and age < 40": 400, "age >= 40 and age <= 90": 500}
+    given_ = problem("avg(x) filter (where age < 40)", covariance(1), bins={"age": (0.0, 40.0, 90.0)}, sizes=ends)
+    made = plan_problem(given_.model_copy(update={"queries": (Query("avg", "x", group_by="age"),)}), "gaussian")
+    made.verify()
+    assert [(part.where, part.rows) for part in made.columns] == list(ends.items())
+    assert [(union.wheres, union.rows) for union in made.unions] == [(tuple(ends), 900)]

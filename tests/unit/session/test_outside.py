@@ -19,6 +19,7 @@ from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.laplace_sequence.outside import OutsideEvidence
 from attrpriv.methods.laplace_sequence.proof import CountDraw, SequenceEvidence
 from attrpriv.session.record import recheck
+from tests.forging import changed, leaves, place, with_value
 from tests.unit.session.sequences import made, people
 
 STAY, WEEK = "stay > 7", "count(*) filter (where stay > 7)"
@@ -313,6 +314,37 @@ def test_a_forged_entry_is_found(forge: Callable[[Any], None], tmp_path: Path) -
     forge(forged)
     with pytest.raises(CertificateError, match=r"^record: entry [123]: "):
         recheck("record", chained(forged))
+
+
+def a_chain(place: Path) -> ap.Session:
+    diary = ap.Chain(column="state", states=[0, 1], initial=[0.5, 0.5], transition=[[0.9, 0.1], [0.1, 0.9]], tolerance=0)
+    policy = ap.Policy(rows=100, epsilon=1.0, assume=diary, protect=[ap.Secret("entries(state)")])
+    return ap.Session(pa.table({"state": [0, 1] * 50}), policy, ledger=place / "x.ledger")
+
+
+# Of an entry whose numbers are not compared, each with the reason.
+NOT_COMPARED = {"certificate.assumes": "are words"}
+
+
+@pytest.mark.parametrize(("session", "reads"), [(opened, STAY), (opened, None), (a_chain, "state = 1"), (a_chain, None)])
+def test_every_field_of_an_entry_is_compared(session: Callable[[Path], ap.Session], reads: str | None, tmp_path: Path) -> None:
+    """One place changed at a time, with digests that fit: nobody plans such a release, or it is planned otherwise."""
+    with session(tmp_path) as there:
+        there.record_outside(b=0.01, what="an event", reads=reads)
+        (entry,) = there.recorded()
+    honest = entry.to_json()
+    assert recheck("record", chained([honest])).certificates == 1
+    (plan,) = honest["plan"]
+    bound = [path for path in leaves(plan) if place(path) not in NOT_COMPARED]
+    assert len(bound) > 20
+    for path in bound:
+        value = plan
+        for step in path:
+            value = value[step]
+        for other in changed(value):
+            if other != value:
+                with pytest.raises(CertificateError):
+                    recheck("record", chained([{**honest, "plan": [with_value(plan, path, other)]}]))
 
 
 def test_the_last_entry_has_nothing_after_it_but_the_head(tmp_path: Path) -> None:

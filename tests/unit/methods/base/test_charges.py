@@ -11,7 +11,8 @@ import mpmath
 import pytest
 
 from attrpriv.cases.budget import Budget
-from attrpriv.errors import PolicyError
+from attrpriv.errors import CertificateError, PolicyError
+from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.evidence import CHARGES, Charged
 from attrpriv.methods.base.plan import Plan
 from tests.unit.methods.proofs import every
@@ -129,6 +130,38 @@ def test_a_certificate_holds_just_below_its_charges_and_not_above(kind: str) -> 
         charged: Any = plan.certificate.evidence
         changed = charged.model_copy(update={"reserve": charged.reserve + room * share})
         assert (changed.delta(plan.epsilon) <= plan.delta) is holds
+
+
+# Of kinds that carry no such charges: what they pay beside their noise, of which delta has all.
+IGNORED = ("wasserstein", "parameter_wasserstein", "stated_wasserstein")
+
+
+@pytest.mark.parametrize("kind", IGNORED)
+def test_what_a_distance_leaves_aside_is_added_to_delta(kind: str) -> None:
+    plan = every()[kind]
+    told: Any = plan.certificate.evidence
+    before = told.model_copy(update={"noise": "gaussian"})
+    for more in (1e-4, 0.03):
+        after = before.model_copy(update={"ignored": before.ignored + more})
+        assert after.delta(1.0) - before.delta(1.0) == pytest.approx(more, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", sorted(every()))
+def test_the_risk_of_a_fit_is_added_to_what_a_certificate_needs(kind: str) -> None:
+    """Beside any evidence: promised just below the sum it fails, just above it holds."""
+    told = every()[kind].certificate
+    reached = told.evidence.delta(told.epsilon)
+    for share, holds in ((1 - 1e-9, False), (1 + 1e-9, True)):
+        stated = told.model_copy(update={"fit_delta": 0.01, "delta": (reached + 0.01) * share})
+        assert _verifies(stated) is holds
+
+
+def _verifies(certificate: Certificate) -> bool:
+    try:
+        certificate.verify()
+    except CertificateError:
+        return False
+    return True
 
 
 def test_a_budget_hands_on_every_charge() -> None:

@@ -93,3 +93,27 @@ def test_a_form_that_errs_more_is_not_looked_at_any_further(monkeypatch: pytest.
     ]
     assert kinds == ["gaussian", "quantile_clip"]
     assert len(asked) == 1
+
+
+@pytest.mark.parametrize("cases", [("< {}", ">= {}"), ("abs < {}", "abs >= {}")])
+def test_a_set_of_sums_tells_what_the_set_of_means_does(cases: tuple[str, ...]) -> None:
+    """The same secret in another unit; where the side is open, the mean that is assumed is looked at in that unit too."""
+    given = problem(1, None)
+    mean, total = (
+        given.model_copy(update={"secrets": (Secret(f"{kind}(s0)", cases=[case.format(at) for case in cases]),)})
+        for kind, at in (("mean", 4.9), ("sum", 49_000))
+    )
+    assert [(line.low, line.high) for line in lines_of(total)] == [
+        pytest.approx((line.low, line.high), rel=1e-9) for line in lines_of(mean)
+    ]
+
+
+def test_an_open_set_is_looked_at_as_far_as_its_mean_may_lie() -> None:
+    """From the end that is stated, and from the mean that is assumed: so many of its own standard errors to both sides."""
+    ranged = problem(1, None)
+    cut = ranged.model_copy(update={"secrets": (Secret("mean(s0)", cases=["< 4.9", ">= 4.9"]),)})
+    (whole,), (found,) = lines_of(ranged), lines_of(cut)
+    per_unit = (whole.high - whole.low) / 10
+    far = quantile_model._FAR * 3.0 / math.sqrt(10_000)
+    assert found.high / per_unit == pytest.approx(far, rel=1e-6)
+    assert found.low / per_unit == pytest.approx(4.9 - 5 - far, rel=1e-6)
