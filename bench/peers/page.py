@@ -66,13 +66,13 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def shown(cell: Cell, form: Form) -> str:
-    """As people read it: three digits, the interval in brackets."""
+    """As people read it: three digits, the interval in brackets; a quoted number as it was published."""
     if cell.value is None:
         return "–"
     if isinstance(cell.value, str):
         text = cell.value
     else:
-        text = number(cell.value, form)
+        text = f"{cell.value:g}" if cell.quoted and form == "number" else number(cell.value, form)
     if cell.low is not None and cell.high is not None:
         text += f" ({number(cell.low, form)} to {number(cell.high, form)})"
     return f"{text}{QUOTED}" if cell.quoted else text
@@ -100,10 +100,11 @@ def _digits(value: float) -> str:
 
 def _runs(found: Mapping[str, Result]) -> str:
     """When, with what and on what each was measured, and what the runs themselves noted."""
-    lines = ["## The runs", ""]
+    lines = ["## The runs", "", "Where other work was running, a run took longer than its processor time.", ""]
     for one in found.values():
         versions = ", ".join(f"{name} {text}" for name, text in one.versions.items())
         where = f"{one.machine.cores} cores, {one.machine.memory_gb:g} GB, Python {one.machine.python}"
-        lines.append(f"- **{one.title}**: {one.date}, {one.seconds:,.0f} seconds on {where}; seed {one.seed}; {versions}.")
+        took = f"{one.seconds:,.0f} seconds ({one.processor_seconds:,.0f} of processor time)"
+        lines.append(f"- **{one.title}**: {one.date}; {took}, on {where}; seed {one.seed}; {versions}.")
         lines += [f"  - {note}" for note in one.notes]
     return "\n".join(lines) if found else ""

@@ -56,6 +56,10 @@ def quoted(value: float | str, source: str) -> Cell:
     return Cell(value=value, quoted=True, source=source)
 
 
+# What a row of a table is made of: cells, or what becomes one.
+Row = Sequence[Cell | str | float | None]
+
+
 class Column(FrozenModel):
     name: str
     form: Form = "text"
@@ -81,7 +85,7 @@ class Table(FrozenModel):
         key: str,
         title: str,
         columns: Mapping[str, Form],
-        rows: Iterable[Sequence[Cell | str | float | None]],
+        rows: Iterable[Row],
     ) -> Self:
         """Columns by name and form; what is no cell yet becomes one without an interval."""
         cells = tuple(tuple(one if isinstance(one, Cell) else Cell(value=one) for one in row) for row in rows)
@@ -107,6 +111,7 @@ class Result(FrozenModel):
     title: str
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$")
     seconds: Finite
+    processor_seconds: Finite = Field(default=0.0, description="of the run and the processes that it started, filled in by it")
     seed: int
     machine: Machine
     versions: FrozenMap[str]

@@ -12,7 +12,7 @@ from attrpriv.errors import PolicyError
 from bench.peers import page
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import in_environment
-from bench.peers.results import Cell, Result, Table, measured, quoted, read
+from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
 from bench.peers.running import EXPERIMENTS, RESULTS, experiments, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,9 +20,9 @@ COMMITTED = sorted(RESULTS.glob("*.json"))
 
 
 def result(name: str = "made_up", value: float = 12.345) -> Result:
-    rows: list[list[Cell | str | float | None]] = [
+    rows: list[Row] = [
         ["ours", measured(value, value - 1, value + 1)],
-        ["theirs", quoted(70.0, "chen2023protecting, Table 2")],
+        ["theirs", quoted(69.85, "chen2023protecting, Table 2")],
     ]
     table = Table.of("errors", "Errors", {"who": "text", "error": "number"}, rows)
     return Result.of(name, "Made up", seconds=1.0, seed=1, tables=[table], notes=["a note"])
@@ -81,9 +81,9 @@ def test_numbers_come_from_the_result_and_quoted_ones_are_marked(texts: Path, tm
     (tmp_path / "made_up.json").write_text(result().model_dump_json())
     text = page.written(tmp_path, texts)
     assert "| ours | 12.3 (11.3 to 13.3) |" in text
-    assert "| theirs | 70‡ |" in text
+    assert "| theirs | 69.85‡ |" in text
     assert "‡ quoted, not measured here: chen2023protecting, Table 2." in text
-    assert "Ours is 12.3 (11.3 to 13.3), not 70‡." in text
+    assert "Ours is 12.3 (11.3 to 13.3), not 69.85‡." in text
     assert "{{" not in text
     (tmp_path / "made_up.json").write_text(result(value=99.0).model_dump_json())
     assert page.written(tmp_path, texts) != text
