@@ -14,7 +14,7 @@ from bench.peers.results import Form, Result, Table
 NAME = "features"
 TITLE = "What each library has, by calls"
 NEEDS: tuple[str, ...] = ("pandas",)
-SECONDS = 120.0
+SECONDS = 100.0
 MOST = 400.0
 NOT_TRIED = "not tried"
 

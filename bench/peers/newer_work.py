@@ -21,7 +21,7 @@ from bench.peers.results import Cell, Result, Table
 NAME = "newer_work"
 TITLE = "Newer mechanisms: quantised secrets, transport plans, additive noise, influence"
 NEEDS: tuple[str, ...] = ("pandas", "sklearn")
-SECONDS = 300.0
+SECONDS = 200.0
 SEED = 2024
 
 EPSILON, DELTA = 1.0, 1e-6
