@@ -8,7 +8,10 @@
 | `running` | which experiments there are, and running those that have no result yet |
 | `page` | docs/guide/compared.md, from the results and the texts in `page/` |
 | `adult` | the UCI Adult data |
+| `quilts`, `additive`, `quantised` | published mechanisms for chains, counts and shared tables, from their definitions |
+| `libraries` | other libraries by name and version, and what each needs |
+| `here` | a script of `inside/` with the packages of this process |
 | every module that `running.EXPERIMENTS` names | one experiment: `NAME`, `TITLE`, `NEEDS` and `run(budget)` |
 
-Scripts for other libraries' environments are in `inside/`; they import nothing from here.
+Scripts for processes of their own are in `inside/`; they import nothing from here.
 """

@@ -24,7 +24,11 @@ RESULTS = ROOT / "bench" / "results" / "peers"
 # In the order of the page. The name is that of the module, of the result, and of the text in page/.
 EXPERIMENTS: tuple[str, ...] = (
     "chen_ohrimenko",
+    "song_chains",
+    "newer_work",
     "property_inference",
+    "speed",
+    "features",
 )
 
 

@@ -1,0 +1,75 @@
+"""What each library has, and the call that shows it: tried in the library's own environment, at its measured version."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+from bench.peers.budget import Budget, Unavailable
+from bench.peers.environment import in_environment, versions_in
+from bench.peers.here import INSIDE, in_this_environment
+from bench.peers.libraries import LIBRARIES
+from bench.peers.results import Form, Result, Table
+
+NAME = "features"
+TITLE = "What each library has, by calls"
+NEEDS: tuple[str, ...] = ("pandas",)
+SECONDS = 100.0
+MOST = 400.0
+NOT_TRIED = "not tried"
+
+Found = dict[str, dict[str, dict[str, str]]]
+
+
+def run(budget: Budget) -> Result:
+    found: Found = {"attrpriv": in_this_environment("features.py", {"library": "attrpriv"}, MOST)}
+    versions, notes = {}, list(NOTES)
+    for each in LIBRARIES:
+        budget.say(each.words)
+        try:
+            if each.needs and shutil.which(each.needs) is None:
+                raise Unavailable(f"needs {each.needs}, which is not on this machine")
+            found[each.name] = in_environment(
+                each.name, each.requirements, INSIDE / "features.py", {"library": each.name}, MOST
+            )
+            versions[each.words] = versions_in(each.name, each.requirements, [each.package])[each.package]
+        except Unavailable as reason:
+            notes.append(f"not tried: {each.words}: {reason}")
+    return Result.of(
+        NAME, TITLE, seconds=budget.spent, seed=0, tables=[overview(found), evidence(found)], notes=notes, versions=versions
+    )
+
+
+NOTES = (
+    "yes: the call works; no: it fails, or no file of the library has one of the words; mentioned: files of the library have "
+    "one of the words, which was not followed further; not tried: no call is known here, not that there is none",
+)
+
+
+def overview(found: Found) -> Table:
+    names = {"attrpriv": "attrpriv", **{each.name: each.words for each in LIBRARIES}}
+    columns: dict[str, Form] = {"feature": "text", **dict.fromkeys(names.values(), "text")}
+    rows = [[feature, *(_answer(found.get(name, {}).get(feature)) for name in names)] for feature in features(found)]
+    return Table.of("overview", "What there is", columns, rows)
+
+
+def features(found: Found) -> list[str]:
+    return list(dict.fromkeys(feature for calls in found.values() for feature in calls))
+
+
+def _answer(told: dict[str, str] | None) -> str:
+    if told is None:
+        return NOT_TRIED
+    return "mentioned" if told["answer"] == "see" else told["answer"]
+
+
+def evidence(found: Found) -> Table:
+    words: dict[str, Any] = {"attrpriv": "attrpriv", **{each.name: each.words for each in LIBRARIES}}
+    rows = [
+        [feature, words[name], f"`` {call['call']} ``".replace("|", "\\|"), call["seen"]]
+        for feature in features(found)
+        for name, calls in found.items()
+        if (call := calls.get(feature))
+    ]
+    columns: dict[str, Form] = {"feature": "text", "library": "text", "call": "text", "what came of it": "text"}
+    return Table.of("evidence", "What was tried", columns, rows)
