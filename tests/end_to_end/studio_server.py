@@ -1,176 +1,190 @@
-"""A real studio for the tests: a folder with tables, the server as the command starts it, and raw requests to it."""
+"""A studio as a user starts it, in a process of its own, and a browser without script that fills in its forms."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import os
-import re
-import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Self
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
+import pytest
 
-NASTY = "<script>alert('x')</script>"
-# A value that every row of the private table has in a column that nobody asks for: it must never be seen.
-PLANTED = 987_654_321.0
-ROWS = 2_000
+from tests.end_to_end.material import environment
 
+pytest.importorskip("starlette", reason="starlette, which the studio needs, is not installed")
+pytest.importorskip("uvicorn", reason="uvicorn, which the studio needs, is not installed")
 
-def people(rows: int, seed: int, *, private: bool) -> pa.Table:
-    """Made people: pay differs by sex, stays by smoking, hours by age."""
-    rng = np.random.default_rng(seed)
-    female, smokes = rng.random(rows) < 0.4, rng.random(rows) < 0.25
-    age = rng.integers(20, 30, rows)
-    table = {
-        "sex": np.where(female, "female", "male"),
-        "pay": np.where(female, 3_000.0, 3_200.0) + rng.normal(0, 400, rows),
-        "smoker": np.where(smokes, "yes", "no"),
-        "stay": np.where(rng.random(rows) < np.where(smokes, 0.4, 0.2), 9, 3),
-        "age": age,
-        "hours": rng.normal(38, 6, rows) + 0.1 * (age - 25),
-    }
-    if private:
-        table |= {"secret_number": np.full(rows, PLANTED), "name": [f"person-{k}" for k in range(rows)]}
-        table[NASTY] = np.full(rows, PLANTED)
-    return pa.table(table)
+_FORM = "application/x-www-form-urlencoded"
 
 
-def made_folder(place: Path) -> Path:
-    """A private table and a public one."""
-    place.mkdir(parents=True, exist_ok=True)
-    pq.write_table(people(ROWS, 1, private=True), place / "people.parquet")
-    pq.write_table(people(20_000, 2, private=False), place / "survey.parquet")
-    return place
+@dataclass
+class Form:
+    """A form as it would be sent if nothing was changed."""
+
+    action: str
+    fields: list[tuple[str, str]] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    button: str = ""
+
+    def filled(self, **values: str | list[str]) -> list[tuple[str, str]]:
+        """With these values; a field that the form has not is a mistake of the test."""
+        changed = {name.replace("__", ":"): value for name, value in values.items()}
+        assert changed.keys() <= self.names, f"{sorted(changed.keys() - self.names)} not in {sorted(self.names)}"
+        kept = [(name, value) for name, value in self.fields if name not in changed]
+        return kept + [(n, one) for n, value in changed.items() for one in (value if isinstance(value, list) else [value])]
 
 
-class Server:
-    """The command, running; its address holds the token."""
+class _Forms(HTMLParser):
+    """The forms of a page, its words, and every element."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        command = [sys.executable, "-m", "attrpriv", "studio", str(folder), "--no-browser", "--json"]
-        command += ["--port", str(port), "--idle", "0.2"]
-        self.folder = folder
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, self._process.stderr.read() if self._process.stderr is not None else ""
-        self.start = str(json.loads(line)["address"])
-        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/start\?token=(.+)", self.start)
-        assert found is not None
-        self.port, self.token = int(found[1]), found[2]
+    def __init__(self) -> None:
+        super().__init__()
+        self.forms: list[Form] = []
+        self.tags: list[tuple[str, dict[str, str]]] = []
+        self.words: list[str] = []
+        self._select = ""
+        self._in_button = False
 
-    def __enter__(self) -> Self:
-        return self
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.tags.append((tag, found))
+        if tag == "form":
+            self.forms.append(Form(found["action"]))
+        elif tag == "select":
+            self._select = found["name"]
+            self.forms[-1].names.add(found["name"])
+        elif tag == "button":
+            self._in_button = True
+        elif tag == "option" and self.forms:
+            fields, known = self.forms[-1].fields, [name for name, _ in self.forms[-1].fields]
+            if "selected" in found and self._select in known:
+                fields[known.index(self._select)] = (self._select, found["value"])
+            elif self._select not in known:
+                fields.append((self._select, found["value"]))
+        elif tag == "input" and self.forms and "name" in found:
+            self.forms[-1].names.add(found["name"])
+            if found.get("type") != "checkbox" or "checked" in found:
+                self.forms[-1].fields.append((found["name"], found.get("value", "")))
 
-    def __exit__(self, *_: object) -> None:
-        self.end(signal.SIGINT)
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "button":
+            self._in_button = False
 
-    def end(self, how: signal.Signals) -> str:
-        """End it; what it said to stderr."""
-        if self._process.poll() is None:
-            self._process.send_signal(how)
-        try:
-            _, told = self._process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            _, told = self._process.communicate(timeout=30)
-        return str(told)
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+        if self._in_button and self.forms:
+            self.forms[-1].button += data
+
+
+@dataclass
+class Page:
+    """What the server answered."""
+
+    status: int
+    text: str
+    headers: Mapping[str, str]
+    address: str
+
+    @property
+    def parsed(self) -> _Forms:
+        found = _Forms()
+        found.feed(self.text)
+        return found
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.parsed.words).split())
+
+    @property
+    def problem(self) -> str:
+        """What the page complains about."""
+        _, _, rest = self.text.partition('role="alert"')
+        found = _Forms()
+        found.feed("<p" + rest.partition("</div>")[0])
+        return " ".join(" ".join(found.words).split())
+
+    def form(self, button: str) -> Form:
+        """The form with this button."""
+        found = [one for one in self.parsed.forms if one.button.startswith(button)]
+        assert len(found) == 1, f"{button!r}: {len(found)} of {[one.button for one in self.parsed.forms]}"
+        return found[0]
+
+
+@dataclass
+class Browser:
+    """A browser with one cookie jar, that sends what Chromium sends."""
+
+    address: str
+    cookie: str = ""
+
+    @property
+    def host(self) -> str:
+        return urlsplit(self.address).netloc
 
     @property
     def origin(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{self.host}"
 
-    def raw(self, data: bytes, *, seconds: float = 20.0) -> bytes:
-        """What comes back for these bytes, until the server closes or is silent."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as sock:
-            sock.sendall(data)
-            found = b""
-            try:
-                while more := sock.recv(65_536):
-                    found += more
-            except (TimeoutError, ConnectionResetError):
-                pass
-        return found
+    def opened(self) -> Page:
+        """Open the start address, and follow to the folder."""
+        return self.ask("GET", self.address.removeprefix(self.origin), follow=True)
 
+    def get(self, path: str, **headers: str) -> Page:
+        return self.ask("GET", path, headers=headers, follow=True)
 
-class Client:
-    """Somebody without a browser, who sends exactly what is asked for."""
-
-    def __init__(self, server: Server, *, known: bool = True) -> None:
-        self.server = server
-        self.cookie, self.key = "", ""
-        if known:
-            status, headers, _ = self.ask("GET", f"/start?token={server.token}", cookie="")
-            assert status == 303
-            self.cookie = headers["set-cookie"].partition(";")[0]
-            found = re.search(r'name="key" value="([^"]+)"', self.ask("GET", "/")[2])
-            assert found is not None
-            self.key = found[1]
+    def send(self, form: Form, **values: str | list[str]) -> Page:
+        """Fill in a form, send it, and follow the redirect."""
+        body = urlencode(form.filled(**values)).encode()
+        return self.ask("POST", form.action, body, {"Origin": self.origin, "Sec-Fetch-Site": "same-origin"}, follow=True)
 
     def ask(
-        self, method: str, path: str, body: str | bytes | None = None, *, cookie: str | None = None, **headers: str | None
-    ) -> tuple[int, Mapping[str, str], str]:
-        """Status, headers and page. Headers are named with underscores; None leaves one out."""
-        sent: dict[str, str | None] = {"host": f"127.0.0.1:{self.server.port}"}
-        held = self.cookie if cookie is None else cookie
-        sent |= {"cookie": held} if held else {}
-        if body is not None:
-            sent |= {"content-type": "application/x-www-form-urlencoded", "origin": self.server.origin}
-            sent |= {"content-length": str(len(body))}
-        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        link = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=60)
+        self, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, *, follow: bool = False
+    ) -> Page:
+        """One request; the headers given come on top of those of a browser, and an empty one is left out."""
+        sent = {"Host": self.host, "Cookie": self.cookie, "Content-Type": _FORM if method == "POST" else "", **(headers or {})}
+        connection = http.client.HTTPConnection(self.host, timeout=120)
         try:
-            link.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-            for name, value in sent.items():
-                if value is not None:
-                    link.putheader(name, value)
-            link.endheaders(body.encode() if isinstance(body, str) else body)
-            answer = link.getresponse()
-            told = {name.lower(): value for name, value in answer.getheaders()}
-            return answer.status, told, answer.read().decode("utf-8")
+            connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
+            for name, value in {**sent, **({"Content-Length": str(len(body))} if method == "POST" else {})}.items():
+                if value:
+                    connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders(body or None)
+            answer = connection.getresponse()
+            page = Page(answer.status, answer.read().decode(), {k.lower(): v for k, v in answer.getheaders()}, path)
         finally:
-            link.close()
-
-    def get(self, path: str, **headers: str | None) -> tuple[int, str]:
-        status, _, page = self.ask("GET", path, **headers)
-        return status, page
-
-    def post(self, path: str, fields: Mapping[str, Any], **headers: str | None) -> tuple[int, str]:
-        """A form with its key; the address that it leads to, or the page that says why it does not."""
-        status, told, page = self.ask("POST", path, urlencode({"key": self.key, **fields}, doseq=True), **headers)
-        return status, told.get("location", page)
-
-    def seen(self, path: str) -> dict[str, str]:
-        """The hidden fields of a page's last form that is sent to the page itself."""
-        page = self.get(path)[1]
-        forms = [one for one in page.split("<form")[1:] if f'action="{path.partition("?")[0]}"' in one]
-        return dict(re.findall(r'type="hidden" name="([^"]*)" value="([^"]*)"', forms[-1].split("</form>")[0]))
+            connection.close()
+        if "set-cookie" in page.headers:
+            self.cookie = page.headers["set-cookie"].partition(";")[0]
+        if follow and page.status == 303:
+            return self.ask("GET", page.headers["location"], follow=True)
+        return page
 
 
 @contextmanager
-def studio(folder: Path, port: int = 0) -> Iterator[Server]:
-    with Server(folder, port) as server:
-        yield server
+def studio(folder: Path, *options: str) -> Iterator[tuple[Browser, subprocess.Popen[bytes]]]:
+    """The command in a process, and a browser that has not opened its address yet."""
+    code = "import sys; sys.argv[0] = 'attrpriv'\nfrom attrpriv.cli import main\nmain()"
+    command = [sys.executable, "-c", code, "studio", str(folder), "--no-browser", "--json", *options]
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, "the studio did not start"
+        yield Browser(json.loads(line)["address"]), process
+    finally:
+        process.kill()
+        process.communicate(timeout=60)
 
 
-def ledger(policy: Path) -> Any:
-    """What the command line reads of the ledger."""
-    done = subprocess.run(
-        [sys.executable, "-m", "attrpriv", "ledger", str(policy), "--json"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-        env={**os.environ, "NO_COLOR": "1"},
-    )
-    return json.loads(done.stdout)
+@contextmanager
+def opened(folder: Path, *options: str) -> Iterator[Browser]:
+    """The same with a browser that has its cookie."""
+    with studio(folder, *options) as (browser, _):
+        assert browser.opened().status == 200
+        yield browser

@@ -1,0 +1,2 @@
+// The epsilon slider. Every page works without this file.
+"use strict";
