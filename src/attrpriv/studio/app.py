@@ -27,6 +27,7 @@ from starlette.routing import Route
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.pictures.svg import STYLE
 from attrpriv.studio.asked import Asked, Studio
+from attrpriv.studio.curve import Curves
 from attrpriv.studio.draft import Draft, StaleTextError
 from attrpriv.studio.folder import Folder
 from attrpriv.studio.html import Html, h, paragraph, together
@@ -43,7 +44,7 @@ _SCREENS = (*SCREENS, "report")
 
 def make_app(folder: Folder, keys: Keys) -> Starlette:
     """The studio of one folder."""
-    studio = Studio(folder, keys, Plans())
+    studio = Studio(folder, keys, Plans(), Curves())
     worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="studio")
 
     def by_worker(work: Callable[[Request], Response]) -> Callable[[Request], Any]:

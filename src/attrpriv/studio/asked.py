@@ -21,6 +21,7 @@ from attrpriv.studio.security import Keys
 if TYPE_CHECKING:
     from attrpriv.engines.tables import Source
     from attrpriv.pictures.marks import Picture
+    from attrpriv.studio.curve import Curves
     from attrpriv.studio.plans import Plans
 
 
@@ -31,6 +32,7 @@ class Studio:
     folder: Folder
     keys: Keys
     plans: Plans
+    curves: Curves
     shapes: dict[Path, tuple[Picture, ...]] = field(default_factory=dict)
     """Pictures of public rows, by the assumption that was fitted on them."""
     _sources: dict[tuple[Path, Any], Source] = field(default_factory=dict)
