@@ -62,3 +62,14 @@ def _counts(column: str, categories: list[str], events: tuple[str, ...]) -> dict
 def _groups(column: str, categories: list[str], averaged: tuple[str, ...]) -> dict[str, Any]:
     mean, sd = ({category: dict.fromkeys(averaged, TODO) for category in categories} for _ in range(2))
     return {"kind": "groups", "sensitive": column, "mean": mean, "sd": sd, "tolerance": {"mean": TODO, "sd": TODO}}
+
+
+def law_skeleton(stated: Mapping[str, Any], columns: Mapping[str, str]) -> dict[str, Any]:
+    """A reference that states the law of each hidden column, which must hold whole numbers."""
+    told = [propose(columns, "columns", False, str(one.get("secret")), ()) for one in secrets(stated)]
+    hidden = [column for one in told for column in one.hidden]
+    other = next((column for column in hidden if columns.get(column) != "integer"), None)
+    if other is not None:
+        raise UsageError(f"reference: ends can be stated for columns of whole numbers. Got {other}. Use a public file.")
+    laws = {column: {"law": "uniform", "low": TODO, "high": TODO} for column in hidden}
+    return {**laws, "least_density": TODO}

@@ -14,7 +14,7 @@ from attrpriv.studio.draft import TODO, stated, written
 from attrpriv.studio.folder import TABLES
 from attrpriv.studio.html import Html, choice, field, figure, h, heading, paragraph, table, together
 from attrpriv.studio.layout import further, state_of
-from attrpriv.studio.skeleton import skeleton
+from attrpriv.studio.skeleton import law_skeleton, skeleton
 from attrpriv.studio.sources import numbers_in, sourced, without
 
 TITLE = "What everybody may know"
@@ -62,11 +62,12 @@ def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
         ),
         heading("A public file"),
         form if files else _no_files(),
+        heading("Or a law"),
         paragraph(
-            "Or state the law of the hidden columns in the policy file, under reference: such as age: {law: uniform, low: 17, "
-            "high: 90}.",
-            "dim",
+            "Of whole numbers all are equally common between two ends, and the next step asks for the ends. Any other law can be "
+            "written in the policy file, under reference."
         ),
+        asked.send("State the ends of each column", do="law", kind="plain"),
         _numbers(asked, said, "reference"),
     )
 
@@ -158,7 +159,9 @@ def _numbers(asked: Asked, said: Mapping[str, Any], key: str) -> Html | None:
             "fieldset",
             h("legend", written(place)),
             field("Value", f"value:{written(place)}", "" if TODO in value else value, of="n"),
-            field("Source", f"source:{written(place)}", source, of="n", hint="where it comes from"),
+            field("Source", f"source:{written(place)}", source, of="n", hint="where it comes from")
+            if key == "assume"
+            else None,
             class_="number",
         )
         for place, value, source in found
@@ -177,6 +180,8 @@ def act(asked: Asked) -> str:
         text = sourced(asked, key)
     elif what == "skeleton":
         text = _skeleton(asked)
+    elif what == "law":
+        text = set_value(asked.draft.text, ("reference",), law_skeleton(asked.draft.stated, asked.columns()))
     elif what == "reference":
         text = set_value(asked.draft.text, ("reference", "file"), _public(asked).name)
         density = number_in("least_density", asked.one("least_density"))
