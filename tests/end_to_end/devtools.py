@@ -271,9 +271,7 @@ class Tab:
         if not self.value("typeof axe === 'object'"):
             self.value(f"{axe_core()};0")
         rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-        found = json.loads(
-            self.value(f"axe.run(document, {{runOnly: {json.dumps(rules)}}}).then(one => JSON.stringify(one))")
-        )
+        found = json.loads(self.value(f"axe.run(document, {{runOnly: {json.dumps(rules)}}}).then(one => JSON.stringify(one))"))
         assert len(found["passes"]) > 10
         return [f"{one['id']}: {' | '.join(node['html'][:160] for node in one['nodes'])}" for one in found["violations"]]
 

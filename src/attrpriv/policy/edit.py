@@ -110,6 +110,7 @@ class _File:
             if not isinstance(self.content, dict):
                 raise PolicyError(f"policy: must be a mapping. Got {type(self.content).__name__}.")
             node = composed(text)
+            assert node is not None
             self.root = _Spot(self.content, node, _start(node), _start(node), node.start_mark.column - _STEP, True, False)
 
     def set(self, path: Path, value: object) -> str:

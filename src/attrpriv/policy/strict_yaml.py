@@ -74,11 +74,9 @@ def load_strict(text: str, *, where: str = "policy", percent: type[float] = floa
     return _Reading(text, where, percent).value()
 
 
-def composed(text: str) -> yaml.Node:
-    """The nodes of a text that `load_strict` reads, in the same order, each with its place in the text."""
-    node = _Reading(text, "policy").get_single_node()
-    assert node is not None
-    return node
+def composed(text: str) -> yaml.Node | None:
+    """The nodes of a text that `load_strict` reads, in the same order, each with its place in it; None of an empty one."""
+    return _Reading(text, "policy").get_single_node()
 
 
 def read_strict(path: Path, *, percent: type[float] = float) -> object:

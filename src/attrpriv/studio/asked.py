@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from attrpriv.errors import DataError, UsageError
+from attrpriv.policy.strict_yaml import load_strict
+from attrpriv.policy.written import Percent
 from attrpriv.problem.places import file_state
 from attrpriv.studio.draft import TODO, Draft
 from attrpriv.studio.folder import Folder
@@ -88,6 +90,7 @@ class Asked:
         """The columns of the policy's table and their types; none where it is not there."""
         data = self.draft.stated.get("data")
         if not isinstance(data, str):
+            load_strict(self.draft.text, where=self.draft.name)  # what is no YAML is told first
             raise UsageError("data: the policy must name a table of this folder. Got none.")
         self.studio.folder.require_inside(self.draft.stated)
         return self.studio.source(data).columns
@@ -118,7 +121,7 @@ def number_in(name: str, text: str) -> int | float:
         value = float("nan")
     if value != value or abs(value) == float("inf"):
         raise UsageError(f"{name}: must be a number, such as 20000, 0.5 or 25%. Got {text!r}.")
-    return float(f"{value / 100:.15g}") if text.endswith("%") else value
+    return Percent(f"{value / 100:.15g}") if text.endswith("%") else value
 
 
 def range_in(low: str, high: str, name: str = "between") -> list[int | float]:

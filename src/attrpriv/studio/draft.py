@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import yaml
 
 from attrpriv.errors import AttrprivError, PolicyError, UsageError
 from attrpriv.policy import Policy
-from attrpriv.policy.strict_yaml import load_strict
+from attrpriv.policy.strict_yaml import composed, load_strict
 from attrpriv.studio.folder import Folder, digest_of
 
 TODO = "TODO"
@@ -71,7 +72,9 @@ class Draft:
     def policy(self) -> Policy:
         """The policy, where all is decided and right."""
         self.folder.require_inside(self.stated)
-        return Policy.load(self.path)
+        policy = Policy.load(self.path)
+        self.folder.require_ledger_inside(policy)
+        return policy
 
     def problem(self) -> AttrprivError | None:
         """What is wrong with it, if anything."""
@@ -117,30 +120,33 @@ class Draft:
 
     def _wrong(self, text: str) -> AttrprivError | None:
         """What is wrong with a text in the place of this file."""
-        beside = self.path.with_name(f".{self.name}.new")
+        beside: Path | None = None
         try:
             load_strict(text, where=self.name)
             self.folder.require_inside(stated(text))
-            beside.write_bytes(text.encode())
+            beside = _beside(self.path, text)
             Policy.load(beside)
         except AttrprivError as error:
             return error
         finally:
-            with suppress(OSError):
+            if beside is not None:
                 beside.unlink(missing_ok=True)
         return None
 
     def _write(self, text: str) -> None:
         """In one step: a server that is killed leaves the old text or the new one."""
-        beside = self.path.with_name(f".{self.name}.tmp")
-        beside.write_bytes(text.encode())
-        os.replace(beside, self.path.resolve())
+        place = self.path.resolve()
+        beside = _beside(place, text)
+        shutil.copymode(place, beside)
+        os.replace(beside, place)
 
     @property
     def _journal(self) -> Path:
         return self.path.with_name(f".{self.name}.undo")
 
     def _kept(self) -> list[str]:
+        if self._journal.is_symlink():  # nothing that this module has written
+            return []
         try:
             found = json.loads(self._journal.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -148,16 +154,25 @@ class Draft:
         return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
 
     def _keep(self, texts: list[str]) -> None:
-        beside = self._journal.with_name(f"{self._journal.name}.tmp")
-        beside.write_text(json.dumps(texts), encoding="utf-8")
-        os.replace(beside, self._journal)
+        os.replace(_beside(self._journal, json.dumps(texts)), self._journal)
+
+
+def _beside(place: Path, text: str) -> Path:
+    """A new file beside this one, of a name that nobody can know: where a known name is, a link may lead out of the folder."""
+    number, name = tempfile.mkstemp(prefix=f".{place.name}.", suffix=".new", dir=place.parent)
+    with os.fdopen(number, "wb") as file:
+        file.write(text.encode())
+    return Path(name)
 
 
 def stated(text: str) -> dict[str, Any]:
-    """A policy's text as mappings, lists and words, each word as it is written."""
+    """A policy's text as mappings, lists and words, each word as it is written; nothing of what no policy may say.
+
+    An alias stands for as much as its author likes, a hundred of them for more than any memory holds.
+    """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError:
+        node = composed(text)
+    except (yaml.YAMLError, AttrprivError, ValueError, OverflowError, RecursionError):
         return {}
     found = None if node is None else _plain(node)
     return found if isinstance(found, dict) else {}

@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.errors import UsageError
+from attrpriv.errors import PolicyError, UsageError
 from attrpriv.formatting import printable
+from attrpriv.policy import Policy
+from attrpriv.policy.strict_yaml import read_strict
 from attrpriv.problem.places import is_remote, is_url
 
 TABLES = (".parquet", ".csv")
@@ -75,6 +78,20 @@ class Folder:
             self.inside(re.sub(r"[*?\[].*", "x", place), key)  # of a pattern, the part before its first wildcard
             for found in self.root.glob(place) if set("*?[") & set(place) and not Path(place).is_absolute() else ():
                 self.inside(str(found.relative_to(self.root)), key)
+        for name in _assumption_files(stated):
+            said: object = None
+            with suppress(PolicyError):  # it is told when the policy is read
+                said = read_strict(self.inside(name, "assume"))
+            if isinstance(said, dict) and any(_places({"assume": said})):
+                raise UsageError(
+                    "assume: the file of an assumption must name no further file. Write it into the policy itself."
+                )
+
+    def require_ledger_inside(self, policy: Policy) -> None:
+        """The same of the ledger, also where it has the name that nobody wrote: a file of this name may be a link."""
+        place = policy.ledger_path()
+        if isinstance(place, Path):
+            self.inside(str(place), "ledger")
 
     def new_name(self, stem: str, ending: str) -> str:
         """A name that is not taken."""
@@ -93,6 +110,13 @@ def _places(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for name in _NAMES if isinstance(member, dict) else ():
                 found = member.get(name) if isinstance(member, dict) else None
                 yield from ((key, one) for one in (found if isinstance(found, list) else [found]) if isinstance(one, str))
+
+
+def _assumption_files(stated: Mapping[str, Any]) -> Iterator[str]:
+    members = stated.get("assume")
+    for member in members if isinstance(members, list) else [members]:
+        if isinstance(member, dict) and set(member) == {"file"} and isinstance(member["file"], str):
+            yield member["file"]
 
 
 def digest_of(text: str) -> str:

@@ -10,13 +10,13 @@ from attrpriv.studio.draft import Draft
 
 def commands(draft: Draft) -> str:
     """What to type in a terminal, in the folder of the policy."""
-    name = shlex.quote(draft.name)
+    name = _typed(draft.name)
     does = ["check", "explain", "plan"]
     lines = [f"attrpriv {one} {name}" for one in does]
     if releases(draft.stated):
         lines.append(f"attrpriv release {name}")
     else:
-        lines.append(f"attrpriv view {name} --out {shlex.quote(view_name(draft))}")
+        lines.append(f"attrpriv view {name} --out {_typed(view_name(draft))}")
     return "\n".join([*lines, f"attrpriv ledger {name} --verify", f"attrpriv report {name} --out {_html(draft)}"])
 
 
@@ -34,4 +34,9 @@ def view_name(draft: Draft) -> str:
 
 
 def _html(draft: Draft) -> str:
-    return shlex.quote(f"{draft.path.stem}.report.html")
+    return _typed(f"{draft.path.stem}.report.html")
+
+
+def _typed(name: str) -> str:
+    """A file's name as a shell takes it, and never as an option."""
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)

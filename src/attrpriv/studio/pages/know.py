@@ -183,7 +183,7 @@ def act(asked: Asked) -> str:
     elif what == "law":
         text = set_value(asked.draft.text, ("reference",), law_skeleton(asked.draft.stated, asked.columns()))
     elif what == "reference":
-        text = set_value(asked.draft.text, ("reference", "file"), _public(asked).name)
+        text = set_value(asked.draft.text, ("reference", "file"), _other_records(asked).name)
         density = number_in("least_density", asked.one("least_density"))
         text = set_value(text, ("reference", "least_density"), density)
     else:
@@ -197,6 +197,17 @@ def _public(asked: Asked) -> Path:
     if name not in asked.studio.folder.tables():
         raise UsageError("public: must be a table of this folder. Got none of that name.")
     return asked.studio.folder.inside(name, "public")
+
+
+def _other_records(asked: Asked) -> Path:
+    """A public file that is not the table itself, nor a copy: what a view keeps of its values is shown before a release."""
+    from attrpriv.engines.public_cells import require_other_file, require_other_records
+
+    public, said = _public(asked), asked.draft.stated
+    data, rows = str(said.get("data", "")), str(said.get("rows", ""))
+    require_other_file(public, asked.studio.folder.inside(data, "data"))
+    require_other_records(asked.studio.source(data), public, int(rows) if rows.isdecimal() else None)
+    return public
 
 
 def _released(asked: Asked, text: str) -> str:
