@@ -12,8 +12,8 @@ from attrpriv.studio.draft import TODO, Place, leaves, stated, written
 if TYPE_CHECKING:
     from attrpriv.studio.asked import Asked
 
-# Of an assumption: what is no number.
-_WORDS = frozenset({"kind", "sensitive", "file", "network", "law", "other", "show", "family"})
+# Of an assumption or a reference: what is no number, and what a fit says of itself.
+_WORDS = frozenset({"kind", "sensitive", "file", "network", "fitted"})
 
 
 def numbers_in(said: Mapping[str, Any], key: str) -> list[tuple[Place, str, str]]:
@@ -25,7 +25,8 @@ def numbers_in(said: Mapping[str, Any], key: str) -> list[tuple[Place, str, str]
 
 
 def _is_number(place: Place, value: str) -> bool:
-    if not value or {one for one in place if isinstance(one, str)} & _WORDS:
+    names = [one for one in place[1:] if isinstance(one, str)]
+    if not value or not _WORDS.isdisjoint(names[:1]) or names[-1:] == ["law"]:
         return False
     return all(part == TODO or _reads(part) for part in value.split(", "))
 

@@ -64,8 +64,8 @@ def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
         form if files else _no_files(),
         heading("Or a law"),
         paragraph(
-            "Of whole numbers all are equally common between two ends, and the next step asks for the ends. Any other law can be "
-            "written in the policy file, under reference."
+            "Of whole numbers all are equally common between two ends, and the next step asks for the ends. Any other law can "
+            "be written in the policy file, under reference."
         ),
         asked.send("State the ends of each column", do="law", kind="plain"),
         _numbers(asked, said, "reference"),
