@@ -155,8 +155,9 @@ class Tab:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
     def scheme(self, name: str) -> None:
-        """light or dark"""
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": name}])
+        """light or dark; without motion, so that no colour is looked at on its way from one to the other."""
+        wanted = {"prefers-color-scheme": name, "prefers-reduced-motion": "reduce"}
+        self.call("Emulation.setEmulatedMedia", features=[{"name": key, "value": value} for key, value in wanted.items()])
 
     @property
     def errors(self) -> list[str]:
@@ -191,8 +192,9 @@ class Tab:
         history = self.call("Page.getNavigationHistory")
         entry = history["entries"][history["currentIndex"] - steps]["id"]
         self.browser.events = [one for one in self.browser.events if one.get("method") != "Page.frameNavigated"]
-        with self.loading():
-            self.call("Page.navigateToHistoryEntry", entryId=entry)
+        self.call("Page.navigateToHistoryEntry", entryId=entry)
+        self.browser.wait("Page.frameNavigated", self._session)  # a page that was kept is not loaded again
+        self.until("document.readyState === 'complete'")
 
     @property
     def address(self) -> str:
@@ -247,7 +249,8 @@ class Tab:
     def send(self, button: str, **fields: Any) -> None:
         """Fill the form of this button, and press it."""
         self.value(f"({_FILL})(({_FOUND})({json.dumps(button)}, 'button').form, {json.dumps(fields)})")
-        self.follow(button)
+        with self.loading():
+            self.click(button, "button")
 
     def press(self, key: str, *, shift: bool = False) -> None:
         code, text = _KEYS.get(key, (ord(key.upper()[0]), key))
