@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -266,3 +269,26 @@ def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path:
     assert told.status == 422
     said = attrpriv("release", policy.name, folder=tmp_path)
     assert said.stderr.decode().removeprefix("attrpriv: ").strip() == told.problem
+
+
+def test_the_slider_tells_what_the_command_line_plans(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    with opened(tmp_path) as browser:
+        found = re.search(r'data-at="([^"]+)"', good(browser.get(f"/p/{policy.name}/compare")).text)
+        assert found is not None
+        at = unescape(found[1])
+        told: dict[str, Any] = {"ended": False}
+        for _ in range(600):
+            told = json.loads(browser.get(f"{at}&epsilon=0.5").text)
+            if told["ended"]:
+                break
+            time.sleep(0.2)
+        assert told["ended"]
+        assert "Expected error of avg(weight) against epsilon" in told["pictures"]
+        strange = browser.get(at.partition("?")[0] + "?curve=none&epsilon=0.5")
+        assert (strange.status, "curve: must be" in strange.text) == (422, True)
+    policy.write_text(policy.read_text(encoding="utf-8").replace("epsilon: 1.0", "epsilon: 0.5"), encoding="utf-8")
+    planned = json.loads(attrpriv("plan", policy.name, "--json", folder=tmp_path).stdout)
+    (chosen,) = [one for one in planned if one.get("chosen")]
+    assert f"{chosen['error']['rmse']:.4g}" in told["sentence"]
+    assert chosen["mechanism"] in told["sentence"]
