@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+import time
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -229,3 +232,63 @@ def test_no_screen_shows_anything_of_the_rows_or_reads_them(tmp_path: Path) -> N
             assert "planted" not in page.text
             assert "98765432" not in page.text.replace(",", "")
     assert contents(tmp_path) == before
+
+
+def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Path) -> None:
+    ages = ["age,hours", *(f"{20 + k % 4},{30 + k % 9}" for k in range(2_000))]
+    (tmp_path / "club.csv").write_text("\n".join(ages) + "\n", encoding="utf-8")
+    with opened(tmp_path) as browser:
+        base = made(browser, "club.csv")
+        table = good(browser.get(f"{base}/table"))
+        assert "guessed from a sample" in table.words
+        assert browser.send(table.form("Save the number"), rows="many").status == 422
+        good(browser.send(table.form("Save the number"), rows="2000"))
+        good(browser.send(browser.get(f"{base}/hide").form("Hide everything"), columns=["age"]))
+        stated = good(browser.send(browser.get(f"{base}/know").form("State the ends")))
+        numbers = {"value__reference.age.low": "20", "value__reference.age.high": "23", "value__reference.least_density": "0.8"}
+        good(browser.send(stated.form("Save the numbers"), **numbers))
+        assert "What the view keeps" in good(browser.get(f"{base}/compare")).text
+    assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
+
+
+def test_it_ends_by_itself_when_nobody_asks(tmp_path: Path) -> None:
+    with studio(tmp_path, "--idle", "0.0005") as (browser, process):
+        assert browser.opened().status == 200
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    pq.write_table(
+        pa.table({"weight": [None, *[150] * 399], "income": [60_000] * 400, "gender": ["F"] * 400}),
+        tmp_path / "students.parquet",
+    )
+    with opened(tmp_path) as browser:
+        form = good(browser.get(f"/p/{policy.name}/release")).form("Release")
+        told = browser.send(form, typed="release students")
+    assert told.status == 422
+    said = attrpriv("release", policy.name, folder=tmp_path)
+    assert said.stderr.decode().removeprefix("attrpriv: ").strip() == told.problem
+
+
+def test_the_slider_tells_what_the_command_line_plans(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    with opened(tmp_path) as browser:
+        found = re.search(r'data-at="([^"]+)"', good(browser.get(f"/p/{policy.name}/compare")).text)
+        assert found is not None
+        at = unescape(found[1])
+        told: dict[str, Any] = {"ended": False}
+        for _ in range(600):
+            told = json.loads(browser.get(f"{at}&epsilon=0.5").text)
+            if told["ended"]:
+                break
+            time.sleep(0.2)
+        assert told["ended"]
+        assert "Expected error of avg(weight) against epsilon" in told["pictures"]
+        strange = browser.get(at.partition("?")[0] + "?curve=none&epsilon=0.5")
+        assert (strange.status, "curve: must be" in strange.text) == (422, True)
+    policy.write_text(policy.read_text(encoding="utf-8").replace("epsilon: 1.0", "epsilon: 0.5"), encoding="utf-8")
+    planned = json.loads(attrpriv("plan", policy.name, "--json", folder=tmp_path).stdout)
+    (chosen,) = [one for one in planned if one.get("chosen")]
+    assert f"{chosen['error']['rmse']:.4g}" in told["sentence"]
+    assert chosen["mechanism"] in told["sentence"]

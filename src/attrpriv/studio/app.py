@@ -27,12 +27,10 @@ from starlette.routing import Route
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.pictures.svg import STYLE
 from attrpriv.studio.asked import Asked, Studio
-from attrpriv.studio.curve import Curves
 from attrpriv.studio.draft import Draft, StaleTextError
 from attrpriv.studio.folder import Folder
 from attrpriv.studio.html import Html, h, paragraph, together
 from attrpriv.studio.layout import SCREENS, page
-from attrpriv.studio.plans import Plans
 from attrpriv.studio.security import Guard, Keys
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ _SCREENS = (*SCREENS, "report")
 
 def make_app(folder: Folder, keys: Keys) -> Starlette:
     """The studio of one folder."""
-    studio = Studio(folder, keys, Plans(), Curves())
+    studio = Studio(folder, keys)
     worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="studio")
 
     def by_worker(work: Callable[[Request], Response]) -> Callable[[Request], Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -33,11 +34,22 @@ class Studio:
 
     folder: Folder
     keys: Keys
-    plans: Plans
-    curves: Curves
     shapes: dict[Path, tuple[Picture, ...]] = field(default_factory=dict)
     """Pictures of public rows, by the assumption that was fitted on them."""
     _sources: dict[tuple[Path, Any], Source] = field(default_factory=dict)
+
+    @cached_property
+    def plans(self) -> Plans:
+        """Loaded with the first policy, not with the first screen."""
+        from attrpriv.studio.plans import Plans
+
+        return Plans()
+
+    @cached_property
+    def curves(self) -> Curves:
+        from attrpriv.studio.curve import Curves
+
+        return Curves()
 
     def source(self, name: str) -> Source:
         """A table of the folder, opened: its names and types."""

@@ -42,6 +42,7 @@ def page(asked: Asked, title: str, inside: Inside, problem: AttrprivError | str 
     )
     named = asked.named
     name = f"{title}: {named.name}" if named is not None else title
+    name = name if problem is None else f"Problem: {name}"  # the first thing that is read out
     return Html(
         "<!DOCTYPE html>\n"
         + h(

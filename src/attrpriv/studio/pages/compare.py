@@ -53,7 +53,7 @@ def show(asked: Asked) -> Html:
             for place, one in enumerate(planned.ranked.rankings if planned.ranked is not None else ())
         ],
         listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
-        None if planned.view is None else _view(planned.view),
+        None if planned.view is None else _view(planned.view, "view"),
         further(asked, "files"),
     )
 
@@ -113,7 +113,7 @@ def _outsider(asked: Asked, place: int, plan: Plan) -> Html | None:
     for k, secret in enumerate(plan.problem.secrets):
         parts += _learnt(asked, plan, secret.text, f"learn-{place}-{k}")
     warnings = [paragraph(f"Warning: {line}", "warn") for line in plan.warnings]
-    view = None if plan.view is None else _view(plan.view)
+    view = None if plan.view is None else _view(plan.view, f"view-{place}")
     return together(parts, warnings, view)
 
 
@@ -132,13 +132,14 @@ def _learnt(asked: Asked, plan: Plan, secret: str, name: str) -> Iterator[Html]:
         yield paragraph(str(error), "dim")
 
 
-def _view(view: ViewPlan) -> Html:
+def _view(view: ViewPlan, name: str) -> Html:
     """What it keeps, and what it would keep otherwise."""
     rows = () if view.coverage is None else view.coverage.table()
     lines = view.notes if view.coverage is None else view.coverage.lines
     return together(
         heading(f"The view: {view.rows:,} of {view.n:,} rows"),
-        figure(subjects.kept(view), f"kept-{view.rows}"),
+        figure(subjects.kept(view), f"{name}-kept"),
+        figure(subjects.trade_off(view.tells()), f"{name}-tells"),
         listed(dict.fromkeys(lines)),
         table("What it would keep otherwise", rows[0], rows[1:], numbers=(1, 2, 3)) if len(rows) > 1 else None,
         [paragraph(f"Warning: {line}", "warn") for line in view.warnings],
