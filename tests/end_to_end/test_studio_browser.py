@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -59,8 +60,8 @@ def looked_at(tab: Tab, name: str) -> None:
     tab.size(WIDTHS[1])
 
 
-def value_of(entry: dict[str, object]) -> float:
-    (answer,) = entry["answers"]  # type: ignore[misc]
+def value_of(entry: dict[str, Any]) -> float:
+    (answer,) = entry["answers"]
     return float(answer["value"])
 
 
