@@ -275,7 +275,7 @@ class Tab:
             self.value(f"{axe_core()};0")
         rules = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
         found = json.loads(self.value(f"axe.run(document, {{runOnly: {json.dumps(rules)}}}).then(one => JSON.stringify(one))"))
-        assert len(found["passes"]) > 10
+        assert found["passes"]
         return [f"{one['id']}: {' | '.join(node['html'][:160] for node in one['nodes'])}" for one in found["violations"]]
 
     @property
