@@ -84,11 +84,12 @@ def _ranking(asked: Asked, place: int, ranking: Ranking) -> Html:
     chosen = ranking.chosen
     rows = [row for plan in ranking.plans for row in answer_rows(plan, " (chosen)" if plan is chosen else "")]
     parts = [heading(f"Mechanisms: {', '.join(query.text for query in ranking.problem.queries)}")]
-    try:
-        parts.append(figure(subjects.mechanisms(ranking), f"mechanisms-{place}"))
-    except UsageError:  # no error is known before a row is read
-        parts.append(paragraph("The error is known once the view is read.", "dim"))
-    parts.append(table("Side by side, best first; no row was read", ANSWERS, rows, numbers=(3, 4)))
+    if ranking.plans:
+        try:
+            parts.append(figure(subjects.mechanisms(ranking), f"mechanisms-{place}"))
+        except UsageError:  # no error is known before a row is read
+            parts.append(paragraph("The error is known once the view is read.", "dim"))
+        parts.append(table("Side by side, best first; no row was read", ANSWERS, rows, numbers=(3, 4)))
     reasons = [f"{', '.join(names)}: {reason}" for reason, names in ranking.reasons.items()]
     parts.append(h("details", h("summary", f"Refused: {len(ranking.refused):,}"), listed(reasons)) if reasons else together())
     return together(parts, _outsider(asked, place, chosen) if chosen is not None else None)
