@@ -81,7 +81,7 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing attrpriv and the development tools into $(VENV)"
-	@$(PIP) install -q -e ".[dev,plots,polars,networks]" -c constraints.txt
+	@$(PIP) install -q -e ".[dev,plots,polars,networks,studio]" -c constraints.txt
 	@touch $@ $(VENV)/.runtime
 
 # Warnings of versions that are years old say nothing about this project.

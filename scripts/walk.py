@@ -49,7 +49,7 @@ ROOMS = (
     ("accounting",),
     ("session",),
     ("audit", "demo", "extend", "report"),
-    ("cli", "__main__", "__init__"),
+    ("cli", "studio", "__main__", "__init__"),
 )
 POLICY = """attrpriv: 1
 data: students.parquet

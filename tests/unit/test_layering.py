@@ -58,7 +58,7 @@ A_METHOD = {*LOWEST, "noise", "assumptions", "cases", "methods.base", "methods.d
 # What stands in two places and is one: transport and its form without a delta.
 ONE = {"quantile_clip": "transport"}
 ANYTHING_BUT_CLI = {"audit", "demo", "extend", "report", "session"}
-ANYTHING = {"__init__", "__main__", "cli"}
+ANYTHING = {"__init__", "__main__", "cli", "studio"}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from attrpriv.cli.leaks_command import leaks
 from attrpriv.cli.options import AsCsv, AsJson, By, Mechanism, Plot, PolicyFile, QueryTexts, Spend, WantedError
 from attrpriv.cli.picture import picture, require_picture
 from attrpriv.cli.plan_command import plan
+from attrpriv.cli.studio_command import studio
 from attrpriv.cli.tidy_command import tidy
 from attrpriv.errors import UsageError
 
@@ -239,6 +240,7 @@ def explain(policy: PolicyFile, queries: QueryTexts = None, as_json: AsJson = Fa
 
 app.command()(audit)
 app.command()(leaks)
+app.command()(studio)
 
 
 @app.command()

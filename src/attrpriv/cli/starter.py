@@ -106,14 +106,18 @@ def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> 
 
 def starter_text(source: Source, data: str, path: Path, template: str, proposal: Proposal) -> str:
     """The policy's text. Every number in it is to be decided by the owner."""
+    return starter_head(source, data, path) + _TEMPLATES[template].text.format(**_blocks(proposal))
+
+
+def starter_head(source: Source, data: str, path: Path) -> str:
+    """What every starter policy begins with: the columns and their types, the table, its rows and the budget."""
     place = _beside(data, path)
     sampled = source.rows is None and not is_remote(data)
     comments = "\n".join(f"#   {_hint(name)}: {kind}" for name, kind in source.columns.items())
     how = "guessed from a sample of rows" if sampled else "from its schema"
     text = "\n" + _AS_WRITTEN if sampled and "text" in source.columns.values() else ""
     rows = "rows: TODO                     # the number of rows; it becomes public\n" if source.rows is None else ""
-    head = _HEAD.format(data=_scalar(place), comments=comments + text, how=how, rows=rows)
-    return head + _TEMPLATES[template].text.format(**_blocks(proposal))
+    return _HEAD.format(data=_scalar(place), comments=comments + text, how=how, rows=rows)
 
 
 def _blocks(proposal: Proposal) -> dict[str, str]:

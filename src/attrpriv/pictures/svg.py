@@ -42,7 +42,7 @@ STYLE = (
     ".ap-picture .ap-grid{stroke:var(--rule);stroke-width:1}"
     ".ap-picture .ap-rule{stroke:var(--faint);stroke-width:1;stroke-dasharray:1 3;stroke-linecap:round}"
     ".ap-picture .ap-lead{stroke:var(--faint);stroke-width:.7;fill:none}"
-    ".ap-picture .ap-line{fill:none;stroke-width:2;stroke-linejoin:round}"
+    ".ap-picture .ap-line{fill:none;stroke-width:2;stroke-linejoin:round}.ap-picture .ap-hollow{fill:var(--paper)}"
     + "".join(f".ap-picture .ap-s{k}{{stroke:var(--s{k})}}.ap-picture .ap-f{k}{{fill:var(--s{k})}}" for k in range(6))
 )
 
@@ -193,8 +193,8 @@ def _dot(mark: Dot, picture: Picture, frame: _Frame) -> Iterator[str]:
         ends = [frame.x(picture.x, end) for end in (mark.low, mark.high)]
         caps = "".join(f"M{_n(end)} {_n(y - 4)}v8" for end in ends)
         yield f'<path class="ap-line ap-s{series}" d="M{_n(ends[0])} {_n(y)}H{_n(ends[1])}{caps}"/>'
-    inside = ' style="fill:var(--paper)"' if mark.hollow else ""
-    yield f'<circle class="ap-s{series} ap-f{series}" stroke-width="2" cx="{_n(x)}" cy="{_n(y)}" r="4"{inside}/>'
+    inside = "ap-hollow" if mark.hollow else f"ap-f{series}"
+    yield f'<circle class="ap-s{series} {inside}" stroke-width="2" cx="{_n(x)}" cy="{_n(y)}" r="4"/>'
     if mark.label:
         late = x > frame.left + 0.7 * (frame.right - frame.left)
         yield _text(x + (-8 if late else 8), y - 7, mark.label, "end" if late else "start", "ap-halo")

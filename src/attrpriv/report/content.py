@@ -84,13 +84,23 @@ def gather(session: Session, explained: Mapping[str, Sequence[str]], queries: Qu
 
 def report_html(facts: Facts, policy_text: str, policy_name: str) -> str:
     """The whole page."""
+    title, subtitle = report_title(facts)
+    foot = f"Made by attrpriv {__version__} from the policy and the ledger. No row of the table was read for this page."
+    return page(title, subtitle, report_parts(facts, policy_text, policy_name), foot)
+
+
+def report_title(facts: Facts) -> tuple[str, str]:
+    """What the page is about, and what is hidden."""
     asked = ", ".join(facts.policy.release) or "a view"
     hidden = "; ".join(secret.text for secret in facts.policy.protect)
+    return f"Release of {asked}", f"Hidden: {hidden}. For whoever must approve it."
+
+
+def report_parts(facts: Facts, policy_text: str, policy_name: str) -> list[str]:
+    """Its sections, one after the other."""
     sections = (_summary, _signatures, _outsider, _readers, _assumptions, _wrong, _still, _earlier)
     parts = [part for section in sections for part in section(facts)]
-    parts += [*_policy(facts, policy_text), *_commands(policy_name)]
-    foot = f"Made by attrpriv {__version__} from the policy and the ledger. No row of the table was read for this page."
-    return page(f"Release of {asked}", f"Hidden: {hidden}. For whoever must approve it.", parts, foot)
+    return [*parts, *_policy(facts, policy_text), *_commands(policy_name)]
 
 
 def _summary(facts: Facts) -> Iterator[str]:
@@ -166,11 +176,11 @@ def _of_secret(plan: Plan, secret: str, name: str) -> Iterator[str]:
     known = [one for one in told if one.after.how != "unknown"]
     if len(known) > 1:
         yield figure(subjects.fading(known), f"{name}-fading")
-    if _quick(plan):
-        yield figure(subjects.believed(plan.belief(_near(plan, promised), secret=secret)), f"{name}-belief")
+    if is_quick(plan):
+        yield figure(subjects.believed(plan.belief(belief_near(plan, promised), secret=secret)), f"{name}-belief")
 
 
-def _near(plan: Plan, promised: Tells) -> dict[float, float]:
+def belief_near(plan: Plan, promised: Tells) -> dict[float, float]:
     """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
     secret = next(one for one in (plan.problem.secrets if plan.problem else ()) if one.text == promised.secret)
     unit, (low, high) = promised.promised or 1.0, secret.ends or (0.0, 0.0)
@@ -178,7 +188,7 @@ def _near(plan: Plan, promised: Tells) -> dict[float, float]:
     return {float(f"{(low + high) / 2 + reach * step / 20:.10g}"): 1.0 for step in range(-20, 21)}
 
 
-def _quick(plan: Plan) -> bool:
+def is_quick(plan: Plan) -> bool:
     return plan.certificate.evidence.told_by.searched or plan.n <= _MOST_ENUMERATED
 
 

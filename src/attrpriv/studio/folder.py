@@ -1,0 +1,124 @@
+"""The folder that a studio was started for: its tables and policies, and nothing outside of it.
+
+What must never change: a place is resolved, with all its links, before it is looked at, and what lies outside is refused
+without a word on whether it is there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from attrpriv.errors import PolicyError, UsageError
+from attrpriv.formatting import printable
+from attrpriv.policy import Policy
+from attrpriv.policy.strict_yaml import read_strict
+from attrpriv.problem.places import is_remote, is_url
+
+TABLES = (".parquet", ".csv")
+_POLICY = re.compile(r"^(protect|data):", flags=re.MULTILINE)
+_MOST_BYTES = 1 << 20
+# Of an assumption or a reference: what names a file.
+_NAMES = ("file", "network", "further")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A directory, resolved."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, place: Path) -> Folder:
+        if not place.is_dir():
+            raise UsageError(f"folder: must be a folder that is there. Got {printable(str(place))}.")
+        return cls(place.resolve())
+
+    def inside(self, name: str, key: str = "file") -> Path:
+        """The place of this name, where it is in the folder after every link is followed."""
+        wrong = not name or "\0" in name
+        try:
+            found = self.root if wrong else (self.root / name).resolve()
+        except (OSError, RuntimeError, ValueError):  # a circle of links
+            wrong = True
+        if wrong or found == self.root or not found.is_relative_to(self.root):
+            raise UsageError(f"{key}: must be in the folder of the studio. Copy it there, or start the studio for its folder.")
+        return self.root / name
+
+    def tables(self) -> list[str]:
+        """The names of its tables."""
+        return [name for name in self._names() if name.lower().endswith(TABLES)]
+
+    def policies(self) -> list[str]:
+        """The names of its policy files; an assumption that was fitted is none."""
+        return [name for name in self._names() if name.lower().endswith((".yaml", ".yml")) and self._is_policy(name)]
+
+    def _names(self) -> Iterator[str]:
+        for path in sorted(self.root.iterdir()):
+            if not path.name.startswith(".") and path.is_file() and path.resolve().is_relative_to(self.root):
+                yield path.name
+
+    def _is_policy(self, name: str) -> bool:
+        place = self.root / name
+        try:
+            return place.stat().st_size <= _MOST_BYTES and bool(_POLICY.search(place.read_text(encoding="utf-8")))
+        except (OSError, UnicodeError):
+            return False
+
+    def require_inside(self, stated: Mapping[str, Any]) -> None:
+        """An error where a policy names a place outside; what it names is looked at only after this."""
+        for key, place in _places(stated):
+            if is_url(place) or is_remote(place):
+                raise UsageError(f"{key}: must be a file in the folder of the studio. Use the command line for databases.")
+            self.inside(re.sub(r"[*?\[].*", "x", place), key)  # of a pattern, the part before its first wildcard
+            for found in self.root.glob(place) if set("*?[") & set(place) and not Path(place).is_absolute() else ():
+                self.inside(str(found.relative_to(self.root)), key)
+        for name in _assumption_files(stated):
+            said: object = None
+            with suppress(PolicyError):  # it is told when the policy is read
+                said = read_strict(self.inside(name, "assume"))
+            if isinstance(said, dict) and any(_places({"assume": said})):
+                raise UsageError(
+                    "assume: the file of an assumption must name no further file. Write it into the policy itself."
+                )
+
+    def require_ledger_inside(self, policy: Policy) -> None:
+        """The same of the ledger, also where it has the name that nobody wrote: a file of this name may be a link."""
+        place = policy.ledger_path()
+        if isinstance(place, Path):
+            self.inside(str(place), "ledger")
+
+    def new_name(self, stem: str, ending: str) -> str:
+        """A name that is not taken."""
+        taken = {path.name for path in self.root.iterdir()}
+        return next(one for k in range(1, 10_000) if (one := f"{stem}{'' if k == 1 else f'-{k}'}{ending}") not in taken)
+
+
+def _places(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What a policy says where files are."""
+    for key in ("data", "ledger"):
+        if isinstance(stated.get(key), str):
+            yield key, stated[key]
+    for key in ("assume", "reference"):
+        members = stated.get(key)
+        for member in members if isinstance(members, list) else [members]:
+            for name in _NAMES if isinstance(member, dict) else ():
+                found = member.get(name) if isinstance(member, dict) else None
+                yield from ((key, one) for one in (found if isinstance(found, list) else [found]) if isinstance(one, str))
+
+
+def _assumption_files(stated: Mapping[str, Any]) -> Iterator[str]:
+    members = stated.get("assume")
+    for member in members if isinstance(members, list) else [members]:
+        if isinstance(member, dict) and set(member) == {"file"} and isinstance(member["file"], str):
+            yield member["file"]
+
+
+def digest_of(text: str) -> str:
+    """What tells two versions of a file apart."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,162 @@
+"""Compare: mechanisms side by side, error against epsilon, what could be believed, what a view keeps; and ways out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from attrpriv.errors import AttrprivError, Cause, UsageError
+from attrpriv.formatting import number
+from attrpriv.pictures import subjects
+from attrpriv.policy.edit import set_value
+from attrpriv.report.content import belief_near, is_quick
+from attrpriv.session.derived import computed_line
+from attrpriv.studio.asked import Asked, number_in
+from attrpriv.studio.html import Html, field, figure, h, heading, listed, paragraph, table, together
+from attrpriv.studio.layout import SCREENS, alert, further
+from attrpriv.studio.slider import slider
+
+if TYPE_CHECKING:
+    from attrpriv.methods.base.plan import Plan
+    from attrpriv.methods.base.view_plan import ViewPlan
+    from attrpriv.methods.choice.ranking import Ranking
+    from attrpriv.studio.plans import Planned
+
+TITLE = "Compare"
+ANSWERS = ("Mechanism", "query", "noise", "expected error", "95 times of 100 within")
+# Where a cause is dealt with.
+_SCREEN = {
+    Cause.PROMISE: "hide",
+    Cause.SECRET: "hide",
+    Cause.PUBLIC_FACT: "publish",
+    Cause.STATISTIC: "publish",
+    Cause.TOGETHER: "publish",
+    Cause.PRECISION: "publish",
+    Cause.NUMBERS: "know",
+    Cause.ASSUMPTION: "know",
+    Cause.SHAPE: "know",
+    Cause.BUDGET: "compare",
+    Cause.EARLIER: "record",
+}
+
+
+def show(asked: Asked) -> Html:
+    try:
+        planned = asked.studio.plans.of(asked.draft)
+    except AttrprivError as error:
+        return together(paragraph("Nothing can be compared as the policy stands."), alert(error), further(asked, "files"))
+    return together(
+        _refused(asked, planned),
+        _budget(asked, planned),
+        [
+            _ranking(asked, place, one)
+            for place, one in enumerate(planned.ranked.rankings if planned.ranked is not None else ())
+        ],
+        listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
+        None if planned.view is None else _view(planned.view, "view"),
+        further(asked, "files"),
+    )
+
+
+def _refused(asked: Asked, planned: Planned) -> Html | None:
+    """Why nothing can be released, and where that is changed."""
+    if planned.refusal is None:
+        return None
+    screens = dict.fromkeys(_SCREEN[one.cause] for one in planned.refusal.causes if one.cause in _SCREEN)
+    ways = [h("li", h("a", f"Change it at: {SCREENS[screen]}", href=asked.address(screen))) for screen in screens]
+    return together(heading("Nothing can be released as it stands"), alert(planned.refusal), h("ul", ways) if ways else None)
+
+
+def _budget(asked: Asked, planned: Planned) -> Html:
+    policy = planned.policy
+    form = asked.send(
+        "Use this budget",
+        field("Epsilon", "epsilon", asked.one("epsilon", f"{policy.epsilon:.10g}"), inputmode="decimal"),
+        field(
+            "Delta", "delta", asked.one("delta", f"{policy.delta:.10g}"), hint="0, or small, such as 1e-6", inputmode="decimal"
+        ),
+        do="budget",
+    )
+    return together(heading("The budget"), slider(asked, planned), form)
+
+
+def _ranking(asked: Asked, place: int, ranking: Ranking) -> Html:
+    chosen = ranking.chosen
+    rows = [row for plan in ranking.plans for row in answer_rows(plan, " (chosen)" if plan is chosen else "")]
+    parts = [heading(f"Mechanisms: {', '.join(query.text for query in ranking.problem.queries)}")]
+    if ranking.plans:
+        try:
+            parts.append(figure(subjects.mechanisms(ranking), f"mechanisms-{place}"))
+        except UsageError:  # no error is known before a row is read
+            parts.append(paragraph("The error is known once the view is read.", "dim"))
+        parts.append(table("Side by side, best first; no row was read", ANSWERS, rows, numbers=(3, 4)))
+    reasons = [f"{', '.join(names)}: {reason}" for reason, names in ranking.reasons.items()]
+    parts.append(h("details", h("summary", f"Refused: {len(ranking.refused):,}"), listed(reasons)) if reasons else together())
+    return together(parts, _outsider(asked, place, chosen) if chosen is not None else None)
+
+
+def answer_rows(plan: Plan, said: str = "") -> list[tuple[str, ...]]:
+    """Each answer of a plan: how, with which noise, and how far off it may be."""
+    found: list[tuple[str, ...]] = []
+    for query in plan.queries:
+        noise, error = plan.noise_of(query), plan.error_of(query)
+        kind = noise.kind if noise.kind in ("none", "kernel") else f"{noise.kind} {number(noise.scale)}"
+        errors = ["known once read" if one is None else number(one) for one in (error.rmse, error.alpha95)]
+        found.append((f"{plan.mechanism}{said}", query.text, kind, *errors))
+    return found
+
+
+def _outsider(asked: Asked, place: int, plan: Plan) -> Html | None:
+    """What somebody could believe after the release: of the chosen plan, by public facts."""
+    if plan.problem is None or plan.problem.public:
+        return None
+    parts: list[Html] = [heading("What an outsider could learn", 3)]
+    for k, secret in enumerate(plan.problem.secrets):
+        parts += _learnt(asked, plan, secret.text, f"learn-{place}-{k}")
+    warnings = [paragraph(f"Warning: {line}", "warn") for line in plan.warnings]
+    view = None if plan.view is None else _view(plan.view, f"view-{place}")
+    return together(parts, warnings, view)
+
+
+def _learnt(asked: Asked, plan: Plan, secret: str, name: str) -> Iterator[Html]:
+    try:
+        told = plan.tells(secret=secret)
+        yield figure(subjects.trade_off(told), f"{name}-tells")
+        if told.promised is None:
+            return
+        if plan.certificate.evidence.told_by.searched or asked.query.get("belief"):
+            yield figure(subjects.believed(plan.belief(belief_near(plan, told), secret=secret)), f"{name}-belief")
+        elif is_quick(plan):
+            words = "Draw what somebody may believe before and after (may take a minute)"
+            yield h("p", h("a", words, href=asked.address("compare", belief="1")))
+    except AttrprivError as error:
+        yield paragraph(str(error), "dim")
+
+
+def _view(view: ViewPlan, name: str) -> Html:
+    """What it keeps, and what it would keep otherwise."""
+    rows = () if view.coverage is None else view.coverage.table()
+    lines = view.notes if view.coverage is None else view.coverage.lines
+    return together(
+        heading(f"The view: {view.rows:,} of {view.n:,} rows"),
+        figure(subjects.kept(view), f"{name}-kept"),
+        figure(subjects.trade_off(view.tells()), f"{name}-tells"),
+        listed(dict.fromkeys(lines)),
+        table("What it would keep otherwise", rows[0], rows[1:], numbers=(1, 2, 3)) if len(rows) > 1 else None,
+        [paragraph(f"Warning: {line}", "warn") for line in view.warnings],
+    )
+
+
+def act(asked: Asked) -> str:
+    """Another budget."""
+    if asked.one("do") != "budget":
+        raise UsageError("do: must be a form of this page. Got another.")
+    text, stated = asked.draft.text, asked.draft.stated
+    for name in ("epsilon", "delta"):
+        value, given = number_in(name, asked.one(name)), stated.get(name)
+        if given is None and value == 0:
+            continue
+        if given is None or number_in(name, str(given)) != value:
+            text = set_value(text, (name,), value)
+    asked.draft.change(asked.seen, text)
+    return asked.address(done="saved")

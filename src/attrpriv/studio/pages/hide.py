@@ -1,0 +1,268 @@
+"""What to hide: means, shares and counts with a range and a distance, or everything about columns; and what that means."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from attrpriv.cli.proposal import MEASURES, is_sensitive
+from attrpriv.errors import AttrprivError, UsageError
+from attrpriv.pictures.marks import Axis, Line, Picture, Rule
+from attrpriv.policy.edit import append, remove, set_value
+from attrpriv.problem.secret import Secret
+from attrpriv.queries.query import quoted
+from attrpriv.studio.asked import Asked, number_in, range_in, secrets, whole_columns
+from attrpriv.studio.draft import TODO
+from attrpriv.studio.html import Html, checks, choice, field, figure, heading, listed, paragraph, together
+from attrpriv.studio.layout import further, state_of
+from attrpriv.studio.sources import without
+
+TITLE = "What to hide"
+
+
+def show(asked: Asked) -> Html:
+    columns, stated = asked.columns(), asked.draft.stated
+    return together(
+        paragraph(
+            "A property of the whole table: an average, how common a value is, or everything about some columns. Not single "
+            "persons: they are what differential privacy is for."
+        ),
+        state_of(asked),
+        _hidden(asked, stated),
+        heading("Hide the average of a column"),
+        _mean(asked, columns),
+        heading("Hide how common a value is"),
+        _share(asked, columns),
+        heading("Hide everything about columns"),
+        _columns(asked, columns),
+        further(asked, "know"),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ what is hidden now
+
+
+def _hidden(asked: Asked, stated: Mapping[str, Any]) -> Html | None:
+    protected = stated.get("protect")
+    listed_secrets = protected if isinstance(protected, list) else []
+    parts = []
+    for place, one in enumerate(listed_secrets):
+        name = str(one.get("secret", one.get("parameter", ""))) if isinstance(one, dict) else ""
+        if not name or TODO in name:
+            continue
+        parts.append(heading(name, 3))
+        parts += _drawn(asked, place)
+        parts.append(asked.send(f"Do not hide {name}", do="remove", place=str(place), kind="plain"))
+    return together(heading("Hidden now"), parts) if parts else None
+
+
+def _drawn(asked: Asked, place: int) -> list[Html]:
+    """What is alike, what fades; nothing where the policy cannot be read yet."""
+    try:
+        policy = asked.draft.policy()
+        secret = policy.protect[place]
+    except (AttrprivError, IndexError):
+        return []
+    if secret.whole_columns:
+        names = " and ".join(secret.whole_columns)
+        return [paragraph(f"Whatever {names} contain, the rows that are shown look the same: nothing fades with a distance.")]
+    drawn = _pictured(secret, policy.epsilon, policy.delta, f"alike-{place}")
+    return [listed(_words(secret, policy.epsilon, policy.delta)), *([] if drawn is None else [drawn])]
+
+
+def _words(secret: Secret, epsilon: float, delta: float) -> list[str]:
+    right = promised(epsilon, delta)
+    lines = [
+        f"Somebody who must guess between two values that look alike is right at most {right:.1%} of the time; a coin, 50%."
+    ]
+    if secret.within is not None:
+        apart = (
+            f"{100 * secret.within:.10g}%" if secret.composition is not None and secret.within < 1 else f"{secret.within:,g}"
+        )
+        lines.append(f"Values further apart than {apart} are told apart more and more easily: protection fades.")
+    elif secret.between is not None:
+        lines.append("All values of the range look alike, so nothing fades within it. Values outside of it are not hidden.")
+    return lines
+
+
+def promised(epsilon: float, delta: float) -> float:
+    """How often the best guess between two values that look alike is right, at most: (e^epsilon + delta)/(e^epsilon + 1)."""
+    return min(1.0, (1 + delta * math.exp(-epsilon)) / (1 + math.exp(-epsilon)))
+
+
+def _pictured(secret: Secret, epsilon: float, delta: float, name: str) -> Html | None:
+    """A flat promise up to `within`; beyond it nothing is promised, up to certainty."""
+    ends = secret.ends
+    if ends is None and secret.within is None:
+        return None
+    whole = ends[1] - ends[0] if ends is not None else 4 * (secret.within or 1.0)
+    within = min(whole, secret.within or whole)
+    right = promised(epsilon, delta)
+    marks: list[Line | Rule] = [
+        Line(((0.0, right), (within, right)), f"alike: at most {right:.1%}", 0, label_at=(0.05 * whole, right - 0.05))
+    ]
+    if within < whole:
+        marks += [
+            Line(((within, right), (within, 1.0), (whole, 1.0)), "not promised", 1, label_at=(0.4 * whole, 0.92), filled=True)
+        ]
+        marks += [Rule(within, "within", "x")]
+    shown = f"Up to {within:,g} apart a guess is right at most {right:.1%} of the time. " + (
+        f"Beyond that nothing is promised, up to {whole:,g}." if within < whole else "That is the whole range."
+    )
+    picture = Picture(
+        f"Right guesses between two values of {secret.text}, at most",
+        shown,
+        Axis(
+            "distance of the two values",
+            0.0,
+            whole,
+            form="percent" if secret.composition is not None and whole <= 1 else "number",
+        ),
+        Axis("right guesses", 0.45, 1.02, form="percent"),
+        (Rule(0.5, "a coin"), *marks),
+    )
+    return figure(picture, name)
+
+
+# ------------------------------------------------------------------------------------------------------------------ forms
+
+
+def _mean(asked: Asked, columns: Mapping[str, str]) -> Html:
+    able = [name for name, kind in columns.items() if kind in MEASURES]
+    if not able:
+        return paragraph("The table has no column of numbers.", "dim")
+    first = next((name for name in able if is_sensitive(name)), able[0])
+    mine = asked.one("do") == "mean"
+    return asked.send(
+        "Hide this average",
+        choice("Column", "column", [(name, name) for name in able], asked.one("column", first) if mine else first, of="mean"),
+        _ends(asked, "mean", "a number, such as 20000", "numbers at most this far apart look alike; empty: all of the range"),
+        do="mean",
+    )
+
+
+def _share(asked: Asked, columns: Mapping[str, str]) -> Html:
+    able = [name for name, kind in columns.items() if kind != "other"]
+    first = next((name for name in able if is_sensitive(name) and columns[name] not in MEASURES), able[0])
+    mine = asked.one("do") == "share"
+    return asked.send(
+        "Hide how common it is",
+        choice(
+            "As a", "as", [("share", "share of the rows"), ("count", "number of rows")], asked.one("as", "share"), of="share"
+        ),
+        choice("Column", "column", [(name, name) for name in able], asked.one("column", first) if mine else first, of="share"),
+        field(
+            "Value", "value", asked.one("value") if mine else "", of="share", hint="as it is written in the table, such as yes"
+        ),
+        _ends(
+            asked,
+            "share",
+            "a share, such as 25%; of a count, a number",
+            "shares this far apart look alike, such as 2%; empty: all",
+        ),
+        do="share",
+    )
+
+
+def _columns(asked: Asked, columns: Mapping[str, str]) -> Html:
+    return together(
+        paragraph("A view shows a fixed number of rows of each public value, so that no model learns anything about them."),
+        asked.send(
+            "Hide everything about them",
+            checks(
+                "Columns", "columns", [(name, f"{name} ({kind})") for name, kind in columns.items()], asked.several("columns")
+            ),
+            do="columns",
+        ),
+    )
+
+
+def _ends(asked: Asked, of: str, hint: str, near: str) -> Html:
+    mine = asked.one("do") == of
+    kept = {name: asked.one(name) if mine else "" for name in ("low", "high", "within")}
+    return together(
+        field("It lies between", "low", kept["low"], of=of, hint=hint),
+        field("and", "high", kept["high"], of=of),
+        field("Within", "within", kept["within"], of=of, hint=near),
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- changes
+
+
+def act(asked: Asked) -> str:
+    made = {"mean": _new_mean, "share": _new_share, "columns": _new_columns, "remove": _removed}.get(asked.one("do"))
+    if made is None:
+        raise UsageError("do: must be a form of this page. Got another.")
+    asked.draft.change(asked.seen, made(asked))
+    return asked.address(done="saved")
+
+
+def _new_mean(asked: Asked) -> str:
+    column = _known(asked, asked.one("column"))
+    return _added(asked, {"secret": f"mean({quoted(column)})", **_pairs(asked)})
+
+
+def _new_share(asked: Asked) -> str:
+    column, value = _known(asked, asked.one("column")), asked.form.get("value", ("",))[0]
+    if not value.strip():
+        raise UsageError("value: must be one value of the column, as it is written in the table. Got none.")
+    kind = asked.columns()[column]
+    literal = (
+        f"{number_in('value', value):g}" if kind in MEASURES else value.strip().lower() if kind == "boolean" else _text(value)
+    )
+    statistic = "count" if asked.one("as") == "count" else "share"
+    return _added(asked, {"secret": f"{statistic}({quoted(column)} = {literal})", **_pairs(asked)})
+
+
+def _new_columns(asked: Asked) -> str:
+    chosen = [_known(asked, name) for name in asked.several("columns")]
+    if not chosen:
+        raise UsageError("columns: must be one column or several. Got none.")
+    text = set_value(asked.draft.text, ("protect",), [{"secret": f"columns({', '.join(map(quoted, chosen))})"}])
+    return without(text, "assume") if "assume" in asked.draft.stated else text
+
+
+def _removed(asked: Asked) -> str:
+    draft = asked.draft
+    place, stated = int(number_in("place", asked.one("place"))), draft.stated
+    protected = stated.get("protect", [])
+    if not 0 <= place < len(protected):
+        raise UsageError("place: must be one of the secrets. Got another.")
+    left = [one for k, one in enumerate(protected) if k != place]
+    gone = whole_columns({"protect": [protected[place]]})
+    text = remove(draft.text, ("protect", place)) if left else set_value(draft.text, ("protect",), [{"secret": TODO}])
+    return without(text, "reference") if gone and "reference" in stated else text
+
+
+def _added(asked: Asked, secret: dict[str, Any]) -> str:
+    """In the place of the open one, else behind the others."""
+    draft, stated = asked.draft, asked.draft.stated
+    Secret.checked(secret)
+    if not secrets(stated):
+        text = set_value(draft.text, ("protect",), [secret])
+    elif whole_columns(stated):
+        text = set_value(draft.text, ("protect",), [secret])
+        return without(text, "reference") if "reference" in stated else text
+    else:
+        text = append(draft.text, ("protect",), secret)
+    return text
+
+
+def _pairs(asked: Asked) -> dict[str, Any]:
+    low, high, within = asked.one("low"), asked.one("high"), asked.one("within")
+    if not (low or high or within):
+        raise UsageError("between: must be two numbers, between which it lies for sure. Got none.")
+    found: dict[str, Any] = {"between": range_in(low, high)} if low or high else {}
+    return {**found, "within": number_in("within", within)} if within else found
+
+
+def _known(asked: Asked, column: str) -> str:
+    if column not in asked.columns():
+        raise UsageError("column: must be a column of the table. Got none of that name.")
+    return column
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

@@ -1,0 +1,294 @@
+"""`attrpriv studio`, as a browser without script sees it: three stories to a released value, refusals, two tabs, a kill."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tests.end_to_end.material import attrpriv, contents, school
+from tests.end_to_end.studio_server import Browser, Page, opened, studio
+
+SCREENS = ("table", "hide", "know", "publish", "compare", "files", "release", "record", "report")
+
+
+def staff(path: Path, rows: int, seed: int) -> None:
+    """Normal hours given a gender, in whole hours."""
+    generator = np.random.default_rng(seed)
+    woman = generator.random(rows) < 0.35
+    hours = np.where(woman, generator.normal(36, 11, rows), generator.normal(42, 12, rows))
+    pq.write_table(pa.table({"gender": np.where(woman, "F", "M"), "hours": np.rint(hours).astype(np.int64)}), path)
+
+
+def patients(path: Path, rows: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    smoker = generator.random(rows) < 0.3
+    long = generator.random(rows) < np.where(smoker, 0.4, 0.2)
+    pq.write_table(pa.table({"smoker": np.where(smoker, "yes", "no"), "stay": np.where(long, 9, 3)}), path)
+
+
+def people(path: Path, rows: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    age = generator.integers(0, 6, rows) * 10 + 20
+    pq.write_table(pa.table({"age": age, "hours": 30 + age // 10 + generator.integers(0, 9, rows)}), path)
+
+
+def ledger(folder: Path, policy: str) -> list[dict[str, Any]]:
+    """What the command line reads in the ledger."""
+    done = attrpriv("ledger", policy, "--json", folder=folder)
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["entries"]
+    return found
+
+
+def good(page: Page) -> Page:
+    assert page.status == 200, page.words
+    assert not page.problem
+    return page
+
+
+def made(browser: Browser, table: str) -> str:
+    """Make a policy for a table; where its pages are."""
+    page = good(browser.send(browser.get("/").form("Make a policy"), table=table))
+    return page.address.partition("/table")[0]
+
+
+def confirmed(browser: Browser, base: str, button: str = "Release") -> Page:
+    """Read the plan, type the words, release."""
+    form = good(browser.get(f"{base}/release")).form(button)
+    return good(browser.send(form, typed=f"release {base.rpartition('/')[2].removesuffix('.yaml')}"))
+
+
+def test_the_share_of_women_is_hidden_behind_an_average(tmp_path: Path) -> None:
+    staff(tmp_path / "staff.parquet", 1_000, 1)
+    staff(tmp_path / "survey.parquet", 50_000, 2)
+    with opened(tmp_path) as browser:
+        base = made(browser, "staff.parquet")
+        hide = good(browser.get(f"{base}/hide"))
+        hidden = browser.send(hide.form("Hide how"), column="gender", value="F", low="25%", high="45%", within="2%")
+        assert "share(gender = 'F')" in good(hidden).words
+        assert "right at most 73.1%" in hidden.words
+        know = good(browser.get(f"{base}/know"))
+        fitted = good(browser.send(know.form("Fit"), file="survey.parquet", release="avg(hours)"))
+        assert "hours in F" in fitted.words
+        assert fitted.text.count("in the public rows, and a normal column</title>") == 2
+        publish = good(browser.get(f"{base}/publish"))
+        assert "step:hours" in publish.form("Save the public facts").names
+        good(browser.send(publish.form("Save the public facts"), step__hours="1"))
+        compare = good(browser.get(f"{base}/compare"))
+        assert "(chosen)" in compare.words
+        shown = confirmed(browser, base)
+    (entry,) = ledger(tmp_path, "staff.yaml")
+    value = entry["answers"][0]["value"]
+    assert abs(value - 39.9) < 5
+    assert f"{value:.1f}"[:4] in shown.words
+    assert entry["digest"] in shown.words
+
+
+def test_age_is_hidden_from_a_model_by_a_reference_view(tmp_path: Path) -> None:
+    people(tmp_path / "people.parquet", 4_000, 1)
+    people(tmp_path / "census.parquet", 20_000, 2)
+    with opened(tmp_path) as browser:
+        base = made(browser, "people.parquet")
+        hide = good(browser.get(f"{base}/hide"))
+        good(browser.send(hide.form("Hide everything"), columns=["age"]))
+        know = good(browser.get(f"{base}/know"))
+        good(browser.send(know.form("Use this reference"), file="census.parquet", least_density="0.8"))
+        compare = good(browser.get(f"{base}/compare"))
+        assert "What the view keeps" in compare.text
+        drawn = confirmed(browser, base, "Draw the view")
+        assert "the view was drawn" in drawn.words
+        kept = pq.read_table(tmp_path / "people.view.parquet")
+        counts = kept.column("age").value_counts().to_pylist()
+        public = pq.read_table(tmp_path / "census.parquet").column("age").to_numpy()
+        shares = {one["values"]: one["counts"] / kept.num_rows for one in counts}
+        # The view's ages are the census's, whatever those of the table are: to a row of each value.
+        assert all(abs(share - np.mean(public == age)) < 2 / kept.num_rows * len(shares) for age, share in shares.items())
+        publish = good(browser.get(f"{base}/publish"))
+        good(browser.send(publish.form("Publish this number"), statistic="avg", column="hours"))
+        shown = confirmed(browser, base)
+    view, answer = ledger(tmp_path, "people.yaml")
+    assert view["kind"] == "view"
+    mean = np.mean(kept.column("hours").to_numpy())
+    assert abs(answer["answers"][0]["value"] - mean) < 0.5
+    assert "avg(hours)" in shown.words
+
+
+def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
+    patients(tmp_path / "patients.parquet", 1_000, 1)
+    with opened(tmp_path) as browser:
+        base = made(browser, "patients.parquet")
+        hide = good(browser.get(f"{base}/hide"))
+        good(browser.send(hide.form("Hide how"), column="smoker", value="yes", low="20%", high="40%", within="2%"))
+        publish = good(browser.get(f"{base}/publish"))
+        good(browser.send(publish.form("Publish this number"), statistic="count", where="stay > 7"))
+        typed = good(browser.get(f"{base}/know")).form("State the numbers")
+        know = browser.send(typed, categories="yes, no")
+        numbers = {
+            "value__assume.given.stay > 7.yes": "0.38, 0.42",
+            "value__assume.given.stay > 7.no": "0.18, 0.22",
+            "value__assume.prior.yes": "0.3",
+            "source__assume.given.stay > 7.yes": "a study of 2019",
+            "source__assume.given.stay > 7.no": "a study of 2019",
+        }
+        good(browser.send(know.form("Save the numbers"), **numbers))
+        assert "a study of 2019" in good(browser.get(f"{base}/report")).words
+        shown = confirmed(browser, base)
+    (entry,) = ledger(tmp_path, "patients.yaml")
+    assert str(entry["answers"][0]["value"]) in shown.words.replace(",", "")
+    assert "stay > 7" in shown.words
+
+
+def test_a_refusal_names_its_way_out_and_the_way_out_works(tmp_path: Path) -> None:
+    policy = school(tmp_path, protect=[{"secret": "mean(income)", "between": [20_000, 200_000]}], delta=0)
+    said = attrpriv("plan", policy.name, folder=tmp_path)
+    assert said.returncode != 0
+    with opened(tmp_path) as browser:
+        base = f"/p/{policy.name}"
+        compare = browser.get(f"{base}/compare")
+        assert "Nothing can be released as it stands" in compare.words
+        assert "What helps:" in compare.words
+        assert "Nothing" not in browser.send(compare.form("Use this budget"), delta="1e-6").words
+        assert "(chosen)" in good(browser.get(f"{base}/compare")).words
+        assert "typed" in browser.get(f"{base}/release").form("Release").names
+
+
+def test_what_another_tab_or_an_editor_changed_is_not_overwritten_and_not_released(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    policy.write_text("# mine, and kept\n" + policy.read_text(encoding="utf-8"), encoding="utf-8")
+    with opened(tmp_path) as browser:
+        base = f"/p/{policy.name}"
+        first, second = (good(browser.get(f"{base}/compare")) for _ in range(2))
+        release = good(browser.get(f"{base}/release")).form("Release")
+        good(browser.send(first.form("Use this budget"), epsilon="0.5"))
+        stale = browser.send(second.form("Use this budget"), epsilon="2")
+        assert stale.status == 409
+        assert "it was changed since" in stale.problem
+        refused = browser.send(release, typed="release students")
+        assert refused.status == 422
+        assert "the policy changed since" in refused.problem
+        assert not ledger(tmp_path, policy.name)
+        fresh = good(browser.get(f"{base}/release")).form("Release")
+        assert attrpriv("release", policy.name, folder=tmp_path).returncode == 0
+        late = browser.send(fresh, typed="release students")
+        assert late.status == 422
+        assert "the ledger changed since" in late.problem
+    assert len(ledger(tmp_path, policy.name)) == 1
+    text = policy.read_text(encoding="utf-8")
+    assert text.startswith("# mine, and kept\n")
+    assert "epsilon: 0.5" in text
+
+
+def test_every_choice_can_be_undone_byte_for_byte(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    before = policy.read_bytes()
+    with opened(tmp_path) as browser:
+        base = f"/p/{policy.name}"
+        changed = browser.send(browser.get(f"{base}/compare").form("Use this budget"), epsilon="0.25")
+        changed = browser.send(browser.get(f"{base}/publish").form("Publish this query"), query="sum(weight)")
+        changed = browser.send(browser.get(f"{base}/hide").form("Do not hide"))
+        assert policy.read_bytes() != before
+        for _ in range(3):
+            changed = good(browser.send(changed.form("Undo")))
+        assert policy.read_bytes() == before
+        assert "No change to undo" in changed.words
+
+
+def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    before = policy.read_bytes()
+    with studio(tmp_path) as (browser, process):
+        browser.opened()
+        page = browser.send(browser.get(f"/p/{policy.name}/compare").form("Use this budget"), epsilon="0.25")
+        assert page.status == 200
+        process.send_signal(signal.SIGKILL)
+        process.wait(timeout=60)
+    assert b"epsilon: 0.25" in policy.read_bytes()
+    with opened(tmp_path) as browser:
+        page = good(browser.get(f"/p/{policy.name}/files"))
+        assert "epsilon: 0.25" in page.words
+        good(browser.send(page.form("Undo")))
+    assert policy.read_bytes() == before
+
+
+def test_no_screen_shows_anything_of_the_rows_or_reads_them(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    planted = {"weight": [987_654_321] * 400, "income": [987_654_322] * 400, "gender": ["planted-cell"] * 400}
+    pq.write_table(pa.table(planted), tmp_path / "students.parquet")
+    before = contents(tmp_path)
+    with opened(tmp_path) as browser:
+        pages = [browser.get("/"), *(browser.get(f"/p/{policy.name}/{screen}") for screen in SCREENS)]
+        assert [page.status for page in pages] == [200] * len(pages)
+        for page in pages:
+            assert not {"987654321", "987,654,321", "987654322", "987,654,322", "planted-cell"} & {*page.words.split()}
+            assert "planted" not in page.text
+            assert "98765432" not in page.text.replace(",", "")
+    assert contents(tmp_path) == before
+
+
+def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Path) -> None:
+    ages = ["age,hours", *(f"{20 + k % 4},{30 + k % 9}" for k in range(2_000))]
+    (tmp_path / "club.csv").write_text("\n".join(ages) + "\n", encoding="utf-8")
+    with opened(tmp_path) as browser:
+        base = made(browser, "club.csv")
+        table = good(browser.get(f"{base}/table"))
+        assert "guessed from a sample" in table.words
+        assert browser.send(table.form("Save the number"), rows="many").status == 422
+        good(browser.send(table.form("Save the number"), rows="2000"))
+        good(browser.send(browser.get(f"{base}/hide").form("Hide everything"), columns=["age"]))
+        stated = good(browser.send(browser.get(f"{base}/know").form("State the ends")))
+        numbers = {"value__reference.age.low": "20", "value__reference.age.high": "23", "value__reference.least_density": "0.8"}
+        good(browser.send(stated.form("Save the numbers"), **numbers))
+        assert "What the view keeps" in good(browser.get(f"{base}/compare")).text
+    assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
+
+
+def test_it_ends_by_itself_when_nobody_asks(tmp_path: Path) -> None:
+    with studio(tmp_path, "--idle", "0.0005") as (browser, process):
+        assert browser.opened().status == 200
+        assert process.wait(timeout=60) == 0
+
+
+def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    pq.write_table(
+        pa.table({"weight": [None, *[150] * 399], "income": [60_000] * 400, "gender": ["F"] * 400}),
+        tmp_path / "students.parquet",
+    )
+    with opened(tmp_path) as browser:
+        form = good(browser.get(f"/p/{policy.name}/release")).form("Release")
+        told = browser.send(form, typed="release students")
+    assert told.status == 422
+    said = attrpriv("release", policy.name, folder=tmp_path)
+    assert said.stderr.decode().removeprefix("attrpriv: ").strip() == told.problem
+
+
+def test_the_slider_tells_what_the_command_line_plans(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    with opened(tmp_path) as browser:
+        found = re.search(r'data-at="([^"]+)"', good(browser.get(f"/p/{policy.name}/compare")).text)
+        assert found is not None
+        at = unescape(found[1])
+        told: dict[str, Any] = {"ended": False}
+        for _ in range(600):
+            told = json.loads(browser.get(f"{at}&epsilon=0.5").text)
+            if told["ended"]:
+                break
+            time.sleep(0.2)
+        assert told["ended"]
+        assert "Expected error of avg(weight) against epsilon" in told["pictures"]
+        strange = browser.get(at.partition("?")[0] + "?curve=none&epsilon=0.5")
+        assert (strange.status, "curve: must be" in strange.text) == (422, True)
+    policy.write_text(policy.read_text(encoding="utf-8").replace("epsilon: 1.0", "epsilon: 0.5"), encoding="utf-8")
+    planned = json.loads(attrpriv("plan", policy.name, "--json", folder=tmp_path).stdout)
+    (chosen,) = [one for one in planned if one.get("chosen")]
+    assert f"{chosen['error']['rmse']:.4g}" in told["sentence"]
+    assert chosen["mechanism"] in told["sentence"]
