@@ -22,8 +22,9 @@ import attrpriv as ap
 from attrpriv import extend
 from attrpriv.problem.problem import Problem
 from attrpriv.session.record import recheck
-from tests.conformance.test_binding import accepts, changed, free, leaves, place, with_value
+from tests.conformance.test_binding import accepts, free
 from tests.end_to_end.material import attrpriv, own_methods
+from tests.forging import changed, leaves, place, with_value
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "own_method"
 METHODS = {"clinic": "kantorovich", "wages": "laplace_rows"}
