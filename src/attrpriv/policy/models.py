@@ -179,9 +179,7 @@ class Policy(FrozenModel):
         Annotated[Literal["none"], BeforeValidator(_word_none), Tag("<none>")] | Annotated[Individuals, Tag("<epsilon>")],
         Discriminator(_individuals_form),
     ] = Field(default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}")
-    protect: tuple[Secret, ...] = Field(
-        min_length=1, description="the secrets, and which of their values are indistinguishable"
-    )
+    protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which values are indistinguishable")
     assume: Annotated[
         tuple[Assumed, ...],
         BeforeValidator(_read_assume, json_schema_input_type=Assumed | AssumptionFile | list[Assumed | AssumptionFile]),
