@@ -311,6 +311,7 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "a histogram": counts_problem(queries=(Query("count", group_by="ward"),)),
     "a share of the population": counts_problem(secrets=(Parameter("share(smoker = 'yes')", between=(0.2, 0.5)),)),
+    "an average beside counts": counts_problem(queries=(Query("avg", "age"),), bounds={"age": (0.0, 120.0)}),
     "a count without an assumption": counts_problem(theta=()),
     "a chain": chain_problem(),
     "a chain, single persons too": chain_problem(individuals=0.1),

@@ -105,6 +105,8 @@ def _along(plan: Plan, query: Query, answer: float, problem: Problem) -> float |
     if plan.view is not None or plan.statistic is not None or plan.certificate.evidence.weighs:
         return None
     evidence = plan.certificate.evidence
+    if evidence.errs_along and not plan.columns:  # a count: how its error goes with its law is not known
+        return None
     if evidence.errs_along:
         weight = query.weight(plan.n)
         found = evidence.along(problem, plan.columns.index(plan.of(query)), answer / weight)

@@ -14,7 +14,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tally_plan import row_scale
 from attrpriv.methods.count_noise.plan import checks, count_plan, is_least, plan_count, set_evidence, why_pointwise
 from attrpriv.methods.count_noise.proof import CountCasesEvidence, CountDirectEvidence, CountLaplaceEvidence
-from attrpriv.methods.count_noise.row_average import averages_one_column, plan_row_average
+from attrpriv.methods.count_noise.row_average import averages_an_unnamed_column, plan_row_average
 from attrpriv.numerics.calibration.direct import least_direct_scale
 from attrpriv.numerics.calibration.laplace import laplace_loss, least_histogram_scale, least_laplace_scale
 from attrpriv.numerics.rounding import SOLVED_DOWN
@@ -32,7 +32,7 @@ def plan(problem: Problem) -> Plan:
     try:
         found = counted(problem)
     except Refusal:
-        if averages_one_column(problem):
+        if averages_an_unnamed_column(problem):
             return plan_row_average(problem)
         raise
     if not problem.alone:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from attrpriv.assumptions.counts import Counts
 from attrpriv.cases.lattice import independent_rows
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import Noise, laplace_error
@@ -28,11 +29,13 @@ from attrpriv.problem.refusal import Cause, Refusal
 _REFERENCE = "docs/theory/bridge.md"
 
 
-def averages_one_column(problem: Problem) -> bool:
-    """Whether it asks for the average or the sum, over all rows, of one column that is kept in bounds."""
+def averages_an_unnamed_column(problem: Problem) -> bool:
+    """Whether it asks for the average or the sum, over all rows, of one column in bounds of which nothing is assumed."""
     asked = [query for query in problem.queries if not query.whole_table]
     plain = all(query.kind in ("avg", "sum") and query.plain and query.simple for query in asked)
-    return bool(asked) and plain and len(problem.columns) == 1 and problem.columns[0] in problem.bounds
+    if not (asked and plain and len(problem.columns) == 1 and problem.columns[0] in problem.bounds):
+        return False
+    return all(problem.columns[0] not in member.listed_values() for member in problem.assumed(Counts))
 
 
 def plan_row_average(problem: Problem) -> Plan:

@@ -21,7 +21,7 @@ TOLD = Counted(10, 1, (0, 1), False, frozenset({"x"}), "", "x > 1", "laplace", 2
 
 
 def test_every_kind_is_an_evidence_with_a_name_of_its_own() -> None:
-    assert len(KINDS) == 37
+    assert len(KINDS) == 40
     assert all(issubclass(kind, Evidence) for kind in KINDS)
     assert len({kind.model_fields["kind"].default for kind in KINDS}) == len(KINDS)
 

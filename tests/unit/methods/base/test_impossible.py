@@ -26,7 +26,10 @@ from tests.unit.methods.proofs import every as every_plan
 Path = tuple[str | int, ...]
 
 # Of which fewer may be listed: a proof then speaks of fewer secrets, and `covers` and the binding find what is missing.
-FEWER = {("laplace", "terms"), ("gaussian", "checks")}
+FEWER = {
+    *(("laplace", "terms"), ("gaussian", "checks")),
+    *(("recorded_transport", "checks"), ("recorded_share_transport", "checks")),
+}
 
 
 @cache
