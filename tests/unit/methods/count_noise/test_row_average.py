@@ -124,6 +124,24 @@ def test_rows_of_categories_that_are_taken_together_have_one_law_and_the_certifi
     assert not [line for line in plan(problem("avg(y)"), "laplace").certificate.assumes if "taken together" in line]
 
 
+def test_it_is_said_where_less_noise_might_do_and_what_a_missing_entry_does() -> None:
+    """Were y the category itself, an output beyond all sums would have the ratio e^(N b): the whole epsilon."""
+    alone = plan(problem("avg(y)", missing={"y": 0.0}), "laplace")
+    scale = N * alone.columns[0].noise.scale
+    assert 1 / scale == pytest.approx(alone.epsilon / 2, rel=1e-6)  # two rows change, by 1 each
+    assert (alone.certificate.exact, alone.certificate.gap) == (True, 0.0)
+    assert not [line for line in alone.certificate.assumes if "missing" in line]
+    population = {"secrets": (ap.Secret(parameter="share(sex = 'f')", between=(0.2, 0.6)),)}
+    for changes in (population, {"delta": 1e-6}, {"earlier": alone.certificate.evidence, "epsilon": 3.0}, {"spend": 0.5}):
+        made = plan(problem("avg(y)", **changes), "laplace").certificate
+        assert not made.exact
+        assert made.gap > 0
+        assert [line for line in made.assumes if line.startswith("no entry of y is missing")]
+    # Of a population, all rows change their law a little: less than all of them changing their category.
+    b = evidence(plan(problem("avg(y)", **population), "laplace")).b
+    assert N * math.log((0.4 + 0.6 * math.exp(b)) / (0.8 + 0.2 * math.exp(b))) < 0.5
+
+
 def test_single_persons_take_their_part() -> None:
     made = plan(problem("avg(y)", individuals=0.01), "laplace")
     rows = made.certificate.individuals
