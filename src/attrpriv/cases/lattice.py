@@ -168,7 +168,19 @@ def independent_rows(problem: Problem) -> tuple[str, ...]:
         f"rows are independent, and those of one category of {column} have one law, whatever it is" for column in sensitive
     ]
     known = [f"the adversary knows at most {problem.known_rows:.4g} of the rows"] if problem.known_rows else []
-    return (*lines, *(known or ["the adversary knows no row"]), *common_assumptions(problem))
+    return (*lines, *_together(problem), *(known or ["the adversary knows no row"]), *common_assumptions(problem))
+
+
+def _together(problem: Problem) -> tuple[str, ...]:
+    """What ties rows of several categories to one law: all that are not the secret's are taken together, at least.
+
+    Without it, how the others divide could say what the secret is, with every row's law as it is stated.
+    """
+    first = _theta(problem)[0]
+    if len(first.categories) < 3:
+        return ()
+    how = "by the stated prior" if first.prior else "by one law"
+    return (f"where categories are taken together, rows fall into them {how}, whatever the secret is",)
 
 
 def count_assumptions(found: Counted) -> tuple[str, ...]:
@@ -177,8 +189,7 @@ def count_assumptions(found: Counted) -> tuple[str, ...]:
     lines = ["rows are independent, and given its category a row adds to the statistic by the law that is stated: assumed"]
     lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{counts}" for counts in found.theta]
     first = found.theta[0]
-    if first.prior and len(first.categories) > 2:
-        lines.append("where categories are taken together, rows fall into them by the stated prior")
+    lines += _together(problem)
     if first.other is not None:
         lines.append(f"rows of no named category, missing entries included, count as {first.other}, and follow its law")
     lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]

@@ -67,7 +67,9 @@ def plan_row_average(problem: Problem) -> Plan:
         delta=problem.delta,
         evidence=evidence,
         individuals=rows,
-        assumes=(*independent_rows(problem), f"nothing about {column}, nor how it goes with anything else"),
+        assumes=(*independent_rows(problem), *_of_the_column(problem, column)),
+        exact=_is_least(problem),
+        gap=0.0 if _is_least(problem) else scale,
     )
     certificate.verify()
     part = ColumnPlan(
@@ -90,6 +92,19 @@ def plan_row_average(problem: Problem) -> Plan:
             f"{column}: noise is for one row, because the assumption does not say how {column} goes with the rest.",
         ),
     )
+
+
+def _of_the_column(problem: Problem, column: str) -> tuple[str, ...]:
+    lines = (f"nothing about {column}, nor how it goes with anything else",)
+    return (
+        lines if column in problem.missing else (*lines, f"no entry of {column} is missing: one would be an announced failure")
+    )
+
+
+def _is_least(problem: Problem) -> bool:
+    """Whether less noise would not do: where the column tells the category, each row that changes costs all of b."""
+    pointwise = all(secret.parameter is None and secret.cases is None for secret in problem.secrets)
+    return problem.alone and problem.delta == 0 and pointwise
 
 
 def _largest(keeps: Callable[[float], bool], epsilon: float) -> float:

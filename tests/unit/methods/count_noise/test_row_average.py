@@ -97,6 +97,51 @@ def test_noise_is_for_one_row_times_the_rows_that_change() -> None:
     assert known.columns[0].noise.scale >= made.columns[0].noise.scale * (1 - 1e-9)
 
 
+def test_rows_of_categories_that_are_taken_together_have_one_law_and_the_certificate_says_so() -> None:
+    """Of three categories, y tells x from the others; its average loses epsilon however the rest divides, by one law.
+
+    The planted mistake: a rest that is all m beside 3 women and all x beside 4, though rows of each category have one law.
+    """
+    theta = (ap.Counts(sensitive="sex", given={"e = 1": {"f": 0.5, "m": 0.5, "x": 0.5}}),)
+    one = {"n": 10, "secrets": (ap.Secret("count(sex = 'f')", within=1),), "theta": theta}
+    made = plan(problem("avg(y)", **one), "laplace")
+    scale = 10 * made.columns[0].noise.scale
+
+    def lost(rest: dict[int, float]) -> float:
+        """Between 3 and 4 women, with the share of x among all others; the density is convex between sums."""
+        laws = []
+        for women, share in rest.items():
+            others = 10 - women
+            chances = [math.comb(others, k) * share**k * (1 - share) ** (others - k) for k in range(others + 1)]
+            laws.append([sum(p * math.exp(-abs(o - k) / scale) for k, p in enumerate(chances)) for o in range(11)])
+        return max(abs(math.log(p / q)) for p, q in zip(*laws, strict=True))
+
+    assert max(lost({3: share, 4: share}) for share in (0.0, 0.2, 0.5, 0.9, 1.0)) <= 1.0
+    assert lost({3: 0.0, 4: 1.0}) > 5
+    asked = plan(problem("count(*) filter (where e = 1)", **one), "laplace")
+    for certificate in (made.certificate, asked.certificate):
+        assert [line for line in certificate.assumes if "fall into them by one law" in line]
+    assert not [line for line in plan(problem("avg(y)"), "laplace").certificate.assumes if "taken together" in line]
+
+
+def test_it_is_said_where_less_noise_might_do_and_what_a_missing_entry_does() -> None:
+    """Were y the category itself, an output beyond all sums would have the ratio e^(N b): the whole epsilon."""
+    alone = plan(problem("avg(y)", missing={"y": 0.0}), "laplace")
+    scale = N * alone.columns[0].noise.scale
+    assert 1 / scale == pytest.approx(alone.epsilon / 2, rel=1e-6)  # two rows change, by 1 each
+    assert (alone.certificate.exact, alone.certificate.gap) == (True, 0.0)
+    assert not [line for line in alone.certificate.assumes if "missing" in line]
+    population = {"secrets": (ap.Secret(parameter="share(sex = 'f')", between=(0.2, 0.6)),)}
+    for changes in (population, {"delta": 1e-6}, {"earlier": alone.certificate.evidence, "epsilon": 3.0}, {"spend": 0.5}):
+        made = plan(problem("avg(y)", **changes), "laplace").certificate
+        assert not made.exact
+        assert made.gap > 0
+        assert [line for line in made.assumes if line.startswith("no entry of y is missing")]
+    # Of a population, all rows change their law a little: less than all of them changing their category.
+    b = evidence(plan(problem("avg(y)", **population), "laplace")).b
+    assert N * math.log((0.4 + 0.6 * math.exp(b)) / (0.8 + 0.2 * math.exp(b))) < 0.5
+
+
 def test_single_persons_take_their_part() -> None:
     made = plan(problem("avg(y)", individuals=0.01), "laplace")
     rows = made.certificate.individuals
