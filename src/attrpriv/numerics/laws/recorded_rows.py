@@ -166,8 +166,9 @@ class Tilt:
     """Weights w in proportion to counts e^(theta s), under which s has nearly the mean that was asked for.
 
     `ends[k]:ends[k + 1]` are the rows whose s is `values[k]`; `weights` are of rows and `of_value` of values of s. `centre`
-    has few bits. `share_s` and `share_q` are E|s - centre| and E|q - centre|, each row times the units (2^-53) by which its
-    weight, its angle and what is added up of them may be off relatively.
+    has few bits. `log_weights` are finite also where a weight is below all floats. `share_s` and `share_q` are E|s - centre|
+    and E|q - centre|, each row times the units (2^-53) by which its weight, its angle and what is added up of them may be off
+    relatively.
     """
 
     rows: RecordedRows
@@ -175,6 +176,7 @@ class Tilt:
     values: Array
     ends: tuple[int, ...]
     weights: Array
+    log_weights: Array
     of_value: Array
     centre: tuple[float, float]
     spread: tuple[float, float, float]
@@ -188,10 +190,12 @@ class Tilt:
         masses = np.add.reduceat(rows.counts.astype(np.float64), first)
         away = values.astype(np.float64) - mean
         theta = _tilting(away, masses)
-        powers = np.exp(theta * away - np.max(theta * away + np.log(masses)))
+        top = np.max(theta * away + np.log(masses))
         lengths = np.diff(ends)
-        unscaled = rows.counts * np.repeat(powers, lengths)
-        weights = unscaled / pairwise(unscaled)
+        unscaled = rows.counts * np.repeat(np.exp(theta * away - top), lengths)
+        whole_weight = pairwise(unscaled)
+        weights = unscaled / whole_weight
+        log_weights = np.log(rows.counts) + np.repeat(theta * away - top, lengths) - math.log(whole_weight)
         of_value = np.array([float(pairwise(weights[a:b])) for a, b in itertools.pairwise(ends)])
         q = rows.q.astype(np.float64)
         s = rows.s.astype(np.float64)
@@ -204,6 +208,7 @@ class Tilt:
             values.astype(np.float64),
             ends,
             weights,
+            log_weights,
             of_value,
             centre,
             (float(weights @ ds**2), float(weights @ dq**2), float(weights @ (ds * dq))),
@@ -215,15 +220,17 @@ class Tilt:
         """At least log E[e^(mu (s - centre) + lambda (q - centre))], for each mu and lambda; infinite beyond the floats."""
         s, q = self.rows.s - self.centre[0], self.rows.q - self.centre[1]
         # Of the weights, of their sum, and of the powers, which are off by their sizes.
-        units = 256 + len(self.weights) + 2 * float(np.abs(self.theta * (self.values - self.centre[0])).max())
+        units = 256 + len(self.weights) + 8 * float(np.abs(self.log_weights).max())
         found = np.empty(len(of_s))
         reach = np.abs(of_s) * float(np.abs(s).max()) + np.abs(of_q) * float(np.abs(q).max())
         size = max(1, _AT_ONCE // len(s))
         for start in range(0, len(of_s), size):
             part = slice(start, start + size)
             powers = np.where(reach[part, None] < 1e300, of_s[part, None] * s + of_q[part, None] * q, 0.0)
+            # A weight that is 0 as a float may still carry the greatest of all terms: weights are added as logarithms.
+            powers += self.log_weights
             top = powers.max(axis=1)
-            log = top + np.log(np.exp(powers - top[:, None]) @ self.weights)
+            log = top + np.log(np.exp(powers - top[:, None]).sum(axis=1))
             found[part] = np.where(reach[part] < 1e300, log, math.inf) + UNIT * (units + 8 * reach[part])
         return found
 
