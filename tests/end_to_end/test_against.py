@@ -177,6 +177,18 @@ def test_what_is_not_covered_says_so(school: Path, changes: dict[str, Any], word
     assert any(words in one.get("reason", "") for one in tried)
 
 
+def test_who_knows_rows_is_not_tried_and_breaks_for_who_knows_none_count(school: Path) -> None:
+    write_policy(school, stated(known_rows=0.1))
+    for mechanism in ("gaussian", "transport"):
+        (tried,) = of(against("--json"), mechanism)["against"]["tried"]
+        assert (tried["verdict"], "at_most" in tried) == ("not tried", False)
+        assert "an adversary who knows some rows is not tried" in tried["reason"]
+    rows = table(5000, 3)
+    steep = 20 + 3 * (rows["grade"].to_numpy() - 10) + rows["hours"].to_numpy() % 3
+    pq.write_table(rows.set_column(0, "hours", pa.array(steep)), "steep.parquet")
+    assert of(against("--json", public="steep.parquet"), "gaussian")["against"]["tried"][0]["verdict"] == "broken"
+
+
 def test_two_answers_are_tried_one_by_one(school: Path) -> None:
     for name, rows, seed in (("school.parquet", ROWS, 1), ("public.parquet", 5000, 2)):
         pq.write_table(table(rows, seed, days=table(rows, seed + 7)["hours"]), name)
@@ -213,14 +225,14 @@ def test_a_file_that_is_not_there(school: Path) -> None:
 # ---------------------------------------------------------------------------------------------- what a fit tries by itself
 
 
-def fitted(school: Path, bend: float, *more: str) -> Said:
+def fitted(school: Path, bend: float, *more: str, **changes: Any) -> Said:
     """An assumption that is fitted on rows whose regression bends, tried on the same rows."""
     rng = np.random.default_rng(6)
     grade = np.rint(rng.normal(10, 3, 20_000)).clip(0, 30)
     hours = 20 + 0.3 * (grade - 10) + bend * (grade - 10) ** 2 + rng.normal(0, 3, 20_000)
     pq.write_table(pa.table({"hours": np.rint(hours).astype(np.int64), "grade": grade.astype(np.int64)}), "public.parquet")
     far = [{"secret": "mean(grade)", "between": [11, 12]}]  # where the slope is another one
-    write_policy(school, {**stated(), "protect": far, "assume": {"file": "fitted.yaml"}})
+    write_policy(school, {**stated(**changes), "protect": far, "assume": {"file": "fitted.yaml"}})
     return Said("fit", "students.yaml", "--public", "public.parquet", "--out", "fitted.yaml", *more)
 
 
@@ -234,6 +246,17 @@ def test_a_fit_tries_the_plans_and_records_what_held(school: Path) -> None:
     assert record.tried is not None
     assert {one.verdict for one in record.tried if one.mechanism == "gaussian"} == {"held"}
     assert Said("plan", "students.yaml").code == 0
+
+
+def test_a_fit_records_nothing_that_held_where_rows_may_be_known(school: Path) -> None:
+    said = fitted(school, 0.0, "--json", known_rows=0.1)
+    assert said.code == 0, said.err
+    tried = {one["mechanism"]: one["verdict"] for one in said.json["tried"]}
+    assert tried["gaussian"] == "not tried"
+    (member,) = ap.Policy.load("students.yaml").assume
+    record = member.fit_record()
+    assert record is not None
+    assert record.tried is None
 
 
 def test_auto_does_not_choose_what_broke(school: Path) -> None:

@@ -23,7 +23,8 @@ from attrpriv.assumptions.shape import Tried
 from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.choice.ranking import Ranking
 from attrpriv.methods.transport.proof import TransportEvidence
-from attrpriv.session.against import PublicRows, try_ranking
+from attrpriv.session.against import try_ranking
+from attrpriv.session.against_secret import PublicRows
 from tests.statistical.test_real_rows import Halves, adult, as_fitted_then, of_a_mean, of_a_share, stated_groups
 
 __all__ = ["adult"]  # the fixture

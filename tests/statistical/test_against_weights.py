@@ -17,7 +17,8 @@ import attrpriv as ap
 from attrpriv.assumptions.shape import Tried
 from attrpriv.audit.release import weighed
 from attrpriv.methods.choice.ranking import Ranking
-from attrpriv.session.against import PublicRows, try_ranking
+from attrpriv.session.against import try_ranking
+from attrpriv.session.against_secret import PublicRows
 from tests.statistical.test_real_rows import HIDDEN, Halves, adult, as_fitted_then, of_a_mean
 
 __all__ = ["adult"]  # the fixture

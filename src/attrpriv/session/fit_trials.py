@@ -14,7 +14,8 @@ from attrpriv.policy import Policy
 from attrpriv.problem.assumption import Assumption
 from attrpriv.problem.places import is_remote
 from attrpriv.queries.derived import parts_of
-from attrpriv.session.against import PublicRows, try_ranking
+from attrpriv.session.against import try_ranking
+from attrpriv.session.against_secret import PublicRows
 from attrpriv.session.table_reads import opened_table, public_facts
 
 
