@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.stats import norm
 
 from attrpriv.assumptions.counts import Counts
@@ -284,13 +286,73 @@ def test_belief_is_bayes_for_normal_answers() -> None:
         assert list(weights) == pytest.approx(expected / expected.sum(), abs=1e-4)
 
 
-def test_the_worst_release_is_bounded_by_epsilon() -> None:
-    made = students("transport")
+def test_the_worst_release_changes_odds_by_epsilon_and_what_delta_adds() -> None:
+    """At (1, 1e-6) alone it would be a factor 2 e, with probability 2e-6; normal answers reach 1.14 in place of 1."""
+    made = students("gaussian", theta=stated())
     found = made.belief({60_000.0: 1.0, 61_000.0: 1.0}, at=60_000.0)
-    assert found.worst[0] == pytest.approx(1 / (1 + math.exp(-1)), abs=1e-3)
+    odds = math.log(found.worst[0] / found.worst[1])
+    mu = SLOPE * 1_000 / math.hypot(LEFT, made.noise.scale)
+    assert norm.sf(odds / mu - mu / 2) <= found.risk == 2 * made.delta
+    assert 1.1 < odds < 1 + math.log(2)
     assert sum(found.worst) == pytest.approx(1)
     assert found.worst[0] >= found.typical[0] >= found.prior[0] == 0.5
     assert found.exact[0] > found.typical[0]
+    assert "after the worst release (but with probability 2e-06)" in str(found)
+
+
+def said_more(made: Plan, prior: Mapping[float, float], at: int) -> tuple[float, float]:
+    """How often a release leaves lower odds to the other values than `worst` says, by enumeration; and how often it may."""
+    found = made.belief(prior, at=at)
+    laws = {int(value): noisy_law(made, int(value)) for value in prior}
+    least = sum(found.worst) / found.worst[found.values.index(at)] - 1
+    beyond = 0.0
+    for answer, chance in laws[at].items():
+        others = math.fsum(weight * laws[int(value)].get(answer, 0.0) for value, weight in prior.items() if value != at)
+        beyond += chance if others < least * prior[at] * chance * (1 - 1e-9) else 0.0
+    return beyond, found.risk
+
+
+PRIORS: list[dict[float, float]] = [{5: 1, 7: 1}, {4: 1, 5: 3, 7: 2}, {float(value): 1 for value in range(2, 12)}]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "transport", "optimal"])
+@pytest.mark.parametrize("prior", PRIORS, ids=["two values", "three values", "all values"])
+def test_no_release_says_more_than_the_worst_but_for_its_risk(mechanism: str, prior: dict[float, float]) -> None:
+    beyond, risk = said_more(counted(mechanism), prior, 5)
+    assert beyond <= risk + 1e-9
+
+
+def test_a_worst_release_at_the_promised_epsilon_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: that delta is the probability of a loss above epsilon. It is more than three times as likely."""
+    monkeypatch.setattr(TradeOff, "loss", TradeOff.epsilon)
+    beyond, risk = said_more(counted("gaussian"), {5: 1, 7: 1}, 5)
+    assert beyond > 1.5 * risk
+
+
+@given(
+    kernel=st.lists(st.lists(st.integers(0, 40), min_size=4, max_size=4).filter(any), min_size=2, max_size=4),
+    d=st.sampled_from([0.0, 1e-3, 0.05]),
+)
+def test_odds_of_any_small_kernel_change_as_its_promises_allow(kernel: list[list[int]], d: float) -> None:
+    """Rows of a kernel, each the law of an answer: against each other alone, and all of the others together."""
+    laws = [np.array(row) / sum(row) for row in kernel]
+    first, others = laws[0], laws[1:]
+    grid = [0.0, 0.1, 0.3, 0.7, 1.0, 2.0, 5.0]
+    promises = [tuple((e, float(np.maximum(first - math.exp(e) * q, 0).sum())) for e in grid) for q in others]
+    losses = [TradeOff(promises=one).loss(d) for one in promises]
+    for q, loss in zip(others, losses, strict=True):
+        if loss is not None:
+            assert first[first > math.exp(loss) * q * (1 + 1e-9)].sum() <= 2 * d + 1e-9
+    left = sum(math.exp(-loss) for loss in losses if loss is not None)
+    mixed = np.sum([q for q, loss in zip(others, losses, strict=True) if loss is not None], axis=0)
+    assert not left or first[mixed < left * first * (1 - 1e-9)].sum() <= 2 * d + 1e-9
+
+
+def test_what_is_hidden_as_a_whole_has_no_belief_by_distance() -> None:
+    made = counted("laplace", between=None, within=None, cases=("< 5", ">= 5"))
+    for prior in (None, {3.0: 1.0, 4.0: 1.0}):
+        with pytest.raises(UsageError, match="hidden as a whole"):
+            made.belief(prior, at=3.0)
 
 
 def test_a_view_changes_no_belief() -> None:

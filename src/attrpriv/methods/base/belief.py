@@ -5,9 +5,14 @@ By Bayes, the odds of a value v against the true one change by a likelihood rati
 | posterior | odds of v against the true value, times |
 |---|---|
 | `exact`, `typical` | e^(-mu^2/2), mu = 2 Phi^-1(right guesses): normal answers with as many right guesses, at their centre |
-| `worst` | e^(-epsilon) of that distance: no release says more, but with the probability delta that the promise leaves |
+| `worst` | e^(-loss) of that distance: a release says more with probability `risk` = 2 delta at most |
 
 `typical` is exact for normal answers and an illustration elsewhere; `worst` is a bound for all. Nothing here reads a row.
+
+**All values at once.** Let w be the prior, s the true value, e_v the loss of s and v, and B the answers after which the odds of a
+set of other values against s are below sum w_v e^(-e_v) / w_s. Each e_v comes from a promise (eps, d) with
+d = 2 delta (1 - e^(eps - e_v)) at most, so that Q_v(B) >= e^(-eps) (P_s(B) - d). Together, on B:
+(P_s(B) - 2 delta) sum w_v e^(-e_v) >= (P_s(B) - 2 delta) sum w_v e^(-eps). So P_s(B) <= 2 delta, however many values there are.
 """
 
 from __future__ import annotations
@@ -42,7 +47,8 @@ class Belief(FrozenModel):
     prior: tuple[NonNegative, ...]
     exact: tuple[NonNegative, ...] = Field(description="after the exact answers")
     typical: tuple[NonNegative, ...] = Field(description="after a typical release")
-    worst: tuple[NonNegative, ...] = Field(description="after the release that says most of the true value")
+    worst: tuple[NonNegative, ...] = Field(description="after the release that says most of the true value, but for `risk`")
+    risk: NonNegative = Field(description="the probability, at most, that a release says more of the true value than `worst`")
 
     def likely(self, weights: Sequence[float], level: float = 0.95) -> tuple[float, float]:
         """The ends of the values that have this weight together, the likeliest first."""
@@ -57,7 +63,8 @@ class Belief(FrozenModel):
 
     def __str__(self) -> str:
         named = {"before": self.prior, "after the exact answers": self.exact, "after a release": self.typical}
-        named |= {"after the worst release": self.worst}
+        rarely = f" (but with probability {self.risk:.3g})" if self.risk else ""
+        named |= {f"after the worst release{rarely}": self.worst}
         told = [f"{name} {_ends(self.likely(weights))}" for name, weights in named.items() if weights]
         return f"95% of the belief about {self.secret}, where it is {number(self.at)}: {'; '.join(told)}."
 
@@ -69,6 +76,8 @@ def _ends(ends: tuple[float, float]) -> str:
 def belief(plan: Plan, prior: Mapping[float, float] | None, at: float | None, secret: str | None) -> Belief:
     """From the plan and a prior; see `Plan.belief`."""
     outlook = Outlook.of(plan, secret)
+    if outlook.scale.promised is None:
+        raise UsageError(f"belief: {outlook.secret.text} is hidden as a whole, not by distance. Ask tells() instead.")
     weights = dict(sorted(_uniform(outlook, at).items() if prior is None else prior.items()))
     _require(weights)
     values = tuple(map(float, weights))
@@ -91,6 +100,7 @@ def belief(plan: Plan, prior: Mapping[float, float] | None, at: float | None, se
         exact=posterior(before, _typical),
         typical=posterior(after, _typical),
         worst=posterior(after, _worst),
+        risk=min(1.0, 2 * plan.delta),
     )
 
 
@@ -101,17 +111,14 @@ def _typical(found: BestTest) -> float:
 
 
 def _worst(found: BestTest) -> float:
-    return 0.0 if found.epsilon is None else math.exp(-found.epsilon)
+    return 0.0 if found.loss is None else math.exp(-found.loss)
 
 
 def _uniform(outlook: Outlook, at: float | None) -> dict[float, float]:
     ends = outlook.secret.ends
-    gap = outlook.scale.promised
-    if gap is None:
-        raise UsageError(f"belief: {outlook.secret.text} is hidden as a whole, not by distance. Ask tells() instead.")
     if ends is None:
-        middle = 0.0 if at is None else at
-        ends = middle - _REACH * gap, middle + _REACH * gap
+        middle, reach = 0.0 if at is None else at, _REACH * (outlook.scale.promised or 0.0)
+        ends = middle - reach, middle + reach
     return {ends[0] + (ends[1] - ends[0]) * place / (_VALUES - 1): 1.0 for place in range(_VALUES)}
 
 

@@ -50,13 +50,17 @@ class BestTest(FrozenModel):
     how: How
     right: float = Field(default=1.0, ge=0.5, le=1)
     epsilon: NonNegative | None = Field(default=None, description="at the promised delta; null: none is known")
+    loss: NonNegative | None = Field(
+        default=None, description="odds change by more than a factor e^loss with probability 2 delta at most; null: not known"
+    )
     curve: tuple[tuple[float, float], ...] = Field(default=(), description="shares of false alarms and of misses")
 
     @classmethod
     def of(cls, found: TradeOff | None, how: How, delta: float) -> BestTest:
         if found is None:
             return cls(how="unknown")
-        return cls(how=how, right=max(0.5, found.right), epsilon=found.epsilon(delta), curve=found.curve)
+        right, loss = max(0.5, found.right), found.loss(delta)
+        return cls(how=how, right=right, epsilon=found.epsilon(delta), loss=loss, curve=found.curve)
 
     def __str__(self) -> str:
         if self.how == "unknown":

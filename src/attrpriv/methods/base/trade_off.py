@@ -43,6 +43,17 @@ class TradeOff(FrozenModel):
         """The least epsilon that holds with this delta; None: none is known."""
         return min((eps for eps, reached in self.promises if reached <= delta), default=None)
 
+    def loss(self, delta: float) -> float | None:
+        """The least e that is known, for which odds change by more than a factor e^e with probability 2 delta at most.
+
+        The answers B with which they do have P(B) > e^e Q(B), so that P(B) <= e^(eps - e) P(B) + d by each promise (eps, d):
+        P(B) <= d / (1 - e^(eps - e)), which is 2 delta at e = eps - log(1 - d / (2 delta)). For d = delta that is a factor of 2.
+        """
+        shares = [
+            (eps, 0.0 if not reached else min(1.0, reached / (2 * delta)) if delta else 1.0) for eps, reached in self.promises
+        ]
+        return min((eps - math.log1p(-share) * COMPUTED_UP for eps, share in shares if share < 1), default=None)
+
     @property
     def curve(self) -> tuple[tuple[float, float], ...]:
         """Shares of false alarms and of misses, to be drawn."""
