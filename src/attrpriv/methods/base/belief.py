@@ -9,8 +9,8 @@ By Bayes, the odds of a value v against the true one change by a likelihood rati
 
 `typical` is exact for normal answers and an illustration elsewhere; `worst` is a bound for all. Nothing here reads a row.
 
-**All values at once.** Let w be the prior, s the true value, e_v the loss of s and v, and B the answers after which the odds of a
-set of other values against s are below sum w_v e^(-e_v) / w_s. Each e_v comes from a promise (eps, d) with
+**All values at once.** Let w be the prior, s the true value, e_v the loss of s and v, and B the answers after which the odds of
+a set of other values against s are below sum w_v e^(-e_v) / w_s. Each e_v comes from a promise (eps, d) with
 d = 2 delta (1 - e^(eps - e_v)) at most, so that Q_v(B) >= e^(-eps) (P_s(B) - d). Together, on B:
 (P_s(B) - 2 delta) sum w_v e^(-e_v) >= (P_s(B) - 2 delta) sum w_v e^(-eps). So P_s(B) <= 2 delta, however many values there are.
 """

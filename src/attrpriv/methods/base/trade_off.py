@@ -47,7 +47,7 @@ class TradeOff(FrozenModel):
         """The least e that is known, for which odds change by more than a factor e^e with probability 2 delta at most.
 
         The answers B with which they do have P(B) > e^e Q(B), so that P(B) <= e^(eps - e) P(B) + d by each promise (eps, d):
-        P(B) <= d / (1 - e^(eps - e)), which is 2 delta at e = eps - log(1 - d / (2 delta)). For d = delta that is a factor of 2.
+        P(B) <= d / (1 - e^(eps - e)), which is 2 delta at e = eps - log(1 - d / (2 delta)): a factor of 2 if d = delta.
         """
         shares = [
             (eps, 0.0 if not reached else min(1.0, reached / (2 * delta)) if delta else 1.0) for eps, reached in self.promises
