@@ -14,7 +14,6 @@ from urllib.parse import quote
 
 from attrpriv.errors import DataError, UsageError
 from attrpriv.policy.strict_yaml import load_strict
-from attrpriv.policy.written import Percent
 from attrpriv.problem.places import file_state
 from attrpriv.studio.draft import TODO, Draft
 from attrpriv.studio.folder import Folder
@@ -122,26 +121,6 @@ class Asked:
 
 
 Act = Callable[[Asked], str]
-
-
-def number_in(name: str, text: str) -> int | float:
-    """A number of a form: 20000, 0.5, 1e-6 or 25%."""
-    plain = text.removesuffix("%").replace("_", "").strip()
-    try:
-        value = int(plain) if plain.lstrip("+-").isdecimal() else float(plain)
-    except ValueError:
-        value = float("nan")
-    if value != value or abs(value) == float("inf"):
-        raise UsageError(f"{name}: must be a number, such as 20000, 0.5 or 25%. Got {text!r}.")
-    return Percent(f"{value / 100:.15g}") if text.endswith("%") else value
-
-
-def range_in(low: str, high: str, name: str = "between") -> list[int | float]:
-    """Two ends, the smaller one first."""
-    found = [number_in(name, low), number_in(name, high)]
-    if not found[0] < found[1]:
-        raise UsageError(f"{name}: must be two numbers, the smaller one first. Got {low!r} and {high!r}.")
-    return found
 
 
 def releases(stated: Mapping[str, Any]) -> tuple[str, ...]:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from attrpriv.errors import UsageError
 from attrpriv.formatting import number
 from attrpriv.pictures import subjects
-from attrpriv.studio.asked import Asked, number_in
+from attrpriv.studio.asked import Asked
 from attrpriv.studio.curve import EPSILONS, FAILED, CurveState, Point, Refused
 from attrpriv.studio.html import Html, figure, h, paragraph, together
+from attrpriv.studio.numbers import number_in
 
 if TYPE_CHECKING:
     from attrpriv.studio.plans import Planned

@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.policy.edit import remove, set_value
-from attrpriv.studio.asked import number_in
 from attrpriv.studio.draft import TODO, Place, leaves, stated, written
+from attrpriv.studio.numbers import amount_in, number_in, read_number, several_in
 
 if TYPE_CHECKING:
     from attrpriv.studio.asked import Asked
 
 # Of an assumption or a reference: what is no number, and what a fit says of itself.
 _WORDS = frozenset({"kind", "sensitive", "file", "network", "fitted"})
+# And what is a part of 1 and not in the unit of a column.
+_PARTS = frozenset({"given", "prior", "correlation", "between_correlation", "tolerance", "transition", "start"})
 
 
 def numbers_in(said: Mapping[str, Any], key: str) -> list[tuple[Place, str, str]]:
@@ -28,15 +30,12 @@ def _is_number(place: Place, value: str) -> bool:
     names = [one for one in place[1:] if isinstance(one, str)]
     if not value or not _WORDS.isdisjoint(names[:1]) or names[-1:] == ["law"]:
         return False
-    return all(part == TODO or _reads(part) for part in value.split(", "))
+    return all(part == TODO or read_number(part) is not None for part in value.split(", "))
 
 
-def _reads(text: str) -> bool:
-    try:
-        float(text.removesuffix("%"))
-    except ValueError:
-        return False
-    return True
+def _is_part(place: Place) -> bool:
+    names = [one for one in place[1:] if isinstance(one, str)]
+    return names == ["least_density"] if place[0] == "reference" else not _PARTS.isdisjoint(names[:1])
 
 
 def sourced(asked: Asked, key: str) -> str:
@@ -46,8 +45,7 @@ def sourced(asked: Asked, key: str) -> str:
         name = written(place)
         given, said = asked.one(f"value:{name}", value), asked.one(f"source:{name}", source)
         if given and given != value:
-            parts = [number_in(name, part.strip()) for part in given.strip("[]").split(",")]
-            text = set_value(text, place, parts if len(parts) > 1 else parts[0])
+            text = set_value(text, place, several_in(name, given, number_in if _is_part(place) else amount_in))
         if said != source:
             text = set_value(text, ("source", name), said) if said else remove(text, ("source", name))
     return _tidy(text)

@@ -11,9 +11,10 @@ from attrpriv.pictures import subjects
 from attrpriv.policy.edit import set_value
 from attrpriv.report.content import belief_near, is_quick
 from attrpriv.session.derived import computed_line
-from attrpriv.studio.asked import Asked, number_in
+from attrpriv.studio.asked import Asked
 from attrpriv.studio.html import Html, field, figure, h, heading, listed, paragraph, table, together
 from attrpriv.studio.layout import SCREENS, alert, further
+from attrpriv.studio.numbers import number_in, read_number
 from attrpriv.studio.slider import slider
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 TITLE = "Compare"
 ANSWERS = ("Mechanism", "query", "noise", "expected error", "95 times of 100 within")
+_BUDGET = ("epsilon", "delta")
 # Where a cause is dealt with.
 _SCREEN = {
     Cause.PROMISE: "hide",
@@ -68,13 +70,12 @@ def _refused(asked: Asked, planned: Planned) -> Html | None:
 
 
 def _budget(asked: Asked, planned: Planned) -> Html:
-    policy = planned.policy
+    stated = asked.draft.stated
+    epsilon, delta = (asked.one(name, str(stated.get(name, 0))) for name in _BUDGET)
     form = asked.send(
         "Use this budget",
-        field("Epsilon", "epsilon", asked.one("epsilon", f"{policy.epsilon:.10g}"), inputmode="decimal"),
-        field(
-            "Delta", "delta", asked.one("delta", f"{policy.delta:.10g}"), hint="0, or small, such as 1e-6", inputmode="decimal"
-        ),
+        field("Epsilon", "epsilon", epsilon, inputmode="decimal"),
+        field("Delta", "delta", delta, hint="0, or small, such as 1e-6", inputmode="decimal"),
         do="budget",
     )
     return together(heading("The budget"), slider(asked, planned), form)
@@ -152,11 +153,9 @@ def act(asked: Asked) -> str:
     if asked.one("do") != "budget":
         raise UsageError("do: must be a form of this page. Got another.")
     text, stated = asked.draft.text, asked.draft.stated
-    for name in ("epsilon", "delta"):
-        value, given = number_in(name, asked.one(name)), stated.get(name)
-        if given is None and value == 0:
-            continue
-        if given is None or number_in(name, str(given)) != value:
+    for name in _BUDGET:
+        typed, known = asked.one(name), stated.get(name, 0)
+        if typed != known and (value := number_in(name, typed)) != read_number(str(known)):
             text = set_value(text, (name,), value)
     asked.draft.change(asked.seen, text)
     return asked.address(done="saved")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrpriv.cli.proposal import MEASURES, is_sensitive
@@ -12,10 +12,11 @@ from attrpriv.pictures.marks import Axis, Line, Picture, Rule
 from attrpriv.policy.edit import append, remove, set_value
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import quoted
-from attrpriv.studio.asked import Asked, number_in, range_in, secrets, whole_columns
+from attrpriv.studio.asked import Asked, secrets, whole_columns
 from attrpriv.studio.draft import TODO
 from attrpriv.studio.html import Html, checks, choice, field, figure, heading, listed, paragraph, together
 from attrpriv.studio.layout import further, state_of
+from attrpriv.studio.numbers import amount_in, count_in, in_order, share_in
 from attrpriv.studio.sources import without
 
 TITLE = "What to hide"
@@ -158,8 +159,8 @@ def _share(asked: Asked, columns: Mapping[str, str]) -> Html:
         _ends(
             asked,
             "share",
-            "a share, such as 25%; of a count, a number",
-            "shares this far apart look alike, such as 2%; empty: all",
+            "a share with its percent sign, such as 25%; of a number of rows, such as 250",
+            "what is at most this far apart looks alike, such as 2% (or 20 rows); empty: all of the range",
         ),
         do="share",
     )
@@ -201,7 +202,7 @@ def act(asked: Asked) -> str:
 
 def _new_mean(asked: Asked) -> str:
     column = _known(asked, asked.one("column"))
-    return _added(asked, {"secret": f"mean({quoted(column)})", **_pairs(asked)})
+    return _added(asked, {"secret": f"mean({quoted(column)})", **_pairs(asked, amount_in)})
 
 
 def _new_share(asked: Asked) -> str:
@@ -210,10 +211,10 @@ def _new_share(asked: Asked) -> str:
         raise UsageError("value: must be one value of the column, as it is written in the table. Got none.")
     kind = asked.columns()[column]
     literal = (
-        f"{number_in('value', value):g}" if kind in MEASURES else value.strip().lower() if kind == "boolean" else _text(value)
+        str(amount_in("value", value)) if kind in MEASURES else value.strip().lower() if kind == "boolean" else _text(value)
     )
-    statistic = "count" if asked.one("as") == "count" else "share"
-    return _added(asked, {"secret": f"{statistic}({quoted(column)} = {literal})", **_pairs(asked)})
+    statistic, read = ("count", count_in) if asked.one("as") == "count" else ("share", share_in)
+    return _added(asked, {"secret": f"{statistic}({quoted(column)} = {literal})", **_pairs(asked, read)})
 
 
 def _new_columns(asked: Asked) -> str:
@@ -226,7 +227,7 @@ def _new_columns(asked: Asked) -> str:
 
 def _removed(asked: Asked) -> str:
     draft = asked.draft
-    place, stated = int(number_in("place", asked.one("place"))), draft.stated
+    place, stated = count_in("place", asked.one("place")), draft.stated
     protected = stated.get("protect", [])
     if not 0 <= place < len(protected):
         raise UsageError("place: must be one of the secrets. Got another.")
@@ -250,12 +251,13 @@ def _added(asked: Asked, secret: dict[str, Any]) -> str:
     return text
 
 
-def _pairs(asked: Asked) -> dict[str, Any]:
+def _pairs(asked: Asked, read: Callable[[str, str], int | float]) -> dict[str, Any]:
+    """A range and a distance, in the unit that `read` reads."""
     low, high, within = asked.one("low"), asked.one("high"), asked.one("within")
     if not (low or high or within):
         raise UsageError("between: must be two numbers, between which it lies for sure. Got none.")
-    found: dict[str, Any] = {"between": range_in(low, high)} if low or high else {}
-    return {**found, "within": number_in("within", within)} if within else found
+    found: dict[str, Any] = {"between": in_order("between", read("between", low), read("between", high))} if low or high else {}
+    return {**found, "within": read("within", within)} if within else found
 
 
 def _known(asked: Asked, column: str) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.policy.edit import set_value
 from attrpriv.queries.derived import parse_questions
-from attrpriv.studio.asked import Asked, number_in, releases, secrets, whole_columns
+from attrpriv.studio.asked import Asked, releases, secrets, whole_columns
 from attrpriv.studio.draft import TODO, stated, written
 from attrpriv.studio.folder import TABLES
 from attrpriv.studio.html import Html, choice, field, figure, h, heading, paragraph, table, together
 from attrpriv.studio.layout import further, state_of
+from attrpriv.studio.numbers import number_in
 from attrpriv.studio.skeleton import law_skeleton, skeleton
 from attrpriv.studio.sources import numbers_in, sourced, without
 

@@ -10,9 +10,10 @@ from attrpriv.errors import QueryError, UsageError
 from attrpriv.policy.edit import append, remove, set_value
 from attrpriv.queries.derived import parse_questions, parts_of
 from attrpriv.queries.query import quoted
-from attrpriv.studio.asked import Asked, number_in, range_in, releases, secrets
+from attrpriv.studio.asked import Asked, releases, secrets
 from attrpriv.studio.html import Html, checks, choice, field, h, heading, listed, paragraph, together
 from attrpriv.studio.layout import further, state_of
+from attrpriv.studio.numbers import amount_in, count_in, in_order
 
 TITLE = "What to publish"
 _STATISTICS = {"avg": "average", "sum": "sum", "count": "number of rows"}
@@ -81,17 +82,16 @@ def _facts(asked: Asked, stated: Mapping[str, Any], columns: Mapping[str, str]) 
     read = [name for name in _columns_read(stated) if columns.get(name) in MEASURES]
     if not read:
         return None
-    bounds, steps = _mapping(stated, "bounds"), _mapping(stated, "resolution")
     lines = []
     for name in read:
-        ends = bounds.get(name, ["", ""])
+        low, high = _bounds(stated, name)
         lines.append(
             h(
                 "fieldset",
                 h("legend", name),
-                field("At least", f"low:{name}", str(ends[0])),
-                field("At most", f"high:{name}", str(ends[-1])),
-                field("Spacing", f"step:{name}", str(steps.get(name, "")), hint="1 for whole numbers"),
+                field("At least", f"low:{name}", low),
+                field("At most", f"high:{name}", high),
+                field("Spacing", f"step:{name}", _step(stated, name), hint="1 for whole numbers"),
                 class_="number",
             )
         )
@@ -107,6 +107,15 @@ def _facts(asked: Asked, stated: Mapping[str, Any], columns: Mapping[str, str]) 
 def _mapping(stated: Mapping[str, Any], key: str) -> dict[str, Any]:
     found = stated.get(key)
     return found if isinstance(found, dict) else {}
+
+
+def _bounds(stated: Mapping[str, Any], name: str) -> tuple[str, str]:
+    found = _mapping(stated, "bounds").get(name)
+    return (str(found[0]), str(found[1])) if isinstance(found, list) and len(found) == 2 else ("", "")
+
+
+def _step(stated: Mapping[str, Any], name: str) -> str:
+    return str(_mapping(stated, "resolution").get(name, ""))
 
 
 def _columns_read(stated: Mapping[str, Any]) -> list[str]:
@@ -160,8 +169,8 @@ def _with(asked: Asked, text: str) -> str:
 
 
 def _removed(asked: Asked) -> str:
-    place, known = number_in("place", asked.one("place")), asked.draft.stated.get("release")
-    if not isinstance(known, list) or not isinstance(place, int) or not 0 <= place < len(known):
+    place, known = count_in("place", asked.one("place")), asked.draft.stated.get("release")
+    if not isinstance(known, list) or not place < len(known):
         raise UsageError("place: must be one of the queries. Got another.")
     return remove(asked.draft.text, ("release", place) if len(known) > 1 else ("release",))
 
@@ -177,21 +186,19 @@ def _for_rows(asked: Asked) -> str:
 
 
 def _new_facts(asked: Asked) -> str:
+    """What was left as it is written in the file stays as it is."""
     text, stated = asked.draft.text, asked.draft.stated
     for name in _columns_read(stated):
         low, high, step = (asked.one(f"{key}:{name}") for key in ("low", "high", "step"))
-        bounds = range_in(low, high, f"bounds.{name}") if low or high else None
-        text = _set(text, stated, ("bounds", name), bounds)
-        text = _set(text, stated, ("resolution", name), number_in(f"resolution.{name}", step) if step else None)
+        if (low, high) != _bounds(stated, name):
+            what = f"bounds.{name}"
+            ends = in_order(what, amount_in(what, low), amount_in(what, high)) if low or high else None
+            text = _set(text, ("bounds", name), ends)
+        if step != _step(stated, name):
+            text = _set(text, ("resolution", name), amount_in(f"resolution.{name}", step) if step else None)
     return text
 
 
-def _set(text: str, stated: Mapping[str, Any], place: tuple[str, str], value: object) -> str:
-    """Written where it is another one, removed where it is none now."""
-    key, name = place
-    known = stated.get(key)
-    old = known.get(name) if isinstance(known, dict) else None
-    if value is None:
-        return text if old is None else remove(text, place)
-    said = [str(one) for one in value] if isinstance(value, list) else str(value)
-    return text if old == said else set_value(text, place, value)
+def _set(text: str, place: tuple[str, str], value: object) -> str:
+    """Removed where it is none now."""
+    return remove(text, place) if value is None else set_value(text, place, value)

@@ -6,10 +6,11 @@ from attrpriv.errors import UsageError
 from attrpriv.policy.edit import set_value
 from attrpriv.problem.places import is_remote
 from attrpriv.queries.query import quoted
-from attrpriv.studio.asked import Asked, number_in
+from attrpriv.studio.asked import Asked
 from attrpriv.studio.draft import TODO
 from attrpriv.studio.html import Html, field, heading, paragraph, table, together
 from attrpriv.studio.layout import further
+from attrpriv.studio.numbers import count_in
 
 TITLE = "The table"
 
@@ -49,8 +50,8 @@ def show(asked: Asked) -> Html:
 
 def act(asked: Asked) -> str:
     """The number of rows of a table that does not state it."""
-    rows = number_in("rows", asked.one("rows"))
-    if not isinstance(rows, int) or rows < 1:
-        raise UsageError(f"rows: must be a whole number above 0, such as 10000. Got {asked.one('rows')!r}.")
+    rows = count_in("rows", asked.one("rows"))
+    if rows < 1:
+        raise UsageError("rows: must be a whole number above 0, such as 10000. Got 0.")
     asked.draft.change(asked.seen, set_value(asked.draft.text, ("rows",), rows))
     return asked.address(done="saved")
