@@ -1,6 +1,7 @@
 """The general Wasserstein mechanism of `pierquin2024renyi` with Gaussian noise, and what influence the entries of a chain have.
 
     gaussian_scale(distance, epsilon, delta)      noise for laws at this infinite Wasserstein distance, by Renyi divergence
+    exact_scale(distance, epsilon, delta)         the same by the divergence of two normal laws itself: the least that suffices
     nearly(laws, apart, mass)                     the distance that is left where this much of each law may be moved further
     optimum(matrix, length, b)                    the largest loss of an entry over all b-private mechanisms: a linear program
 
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+from scipy import optimize, special
 
 ORDERS = 1 + np.geomspace(1e-2, 1e4, 4000)
 
@@ -29,6 +30,17 @@ def gaussian_scale(distance: float, epsilon: float, delta: float) -> float:
         return float(turned.min())
 
     return float(optimize.brentq(lambda sigma: reached(sigma) - epsilon, 1e-3 * distance, 1e4 * distance))
+
+
+def exact_scale(distance: float, epsilon: float, delta: float) -> float:
+    """Their coupling needs no Renyi divergence: whatever two normal laws this far apart keep, the mechanism keeps."""
+
+    def spare(sigma: float) -> float:
+        mean = distance / sigma
+        kept = special.ndtr(mean / 2 - epsilon / mean) - math.exp(epsilon) * special.ndtr(-mean / 2 - epsilon / mean)
+        return float(kept - delta)
+
+    return float(optimize.brentq(spare, 1e-2 * distance, 1e4 * distance, xtol=1e-12 * distance))
 
 
 def nearly(laws: Mapping[int, Mapping[int, float]], apart: int, mass: float) -> int:

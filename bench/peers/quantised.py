@@ -31,6 +31,14 @@ WITHIN = 0.25
 FIRST_AGE = 18
 BINS = (1.0, 4.0)
 
+
+def _bins(width: float) -> str:
+    return f"mean age in bins of {width:g}"
+
+
+# The chance of a guess within `WITHIN`, where every mean in a bin is as likely.
+PROMISED = {_bins(width): 2 * WITHIN / width for width in BINS}
+
 Share = Callable[[Any], Any]
 Array = np.ndarray[Any, np.dtype[np.float64]]
 
@@ -51,7 +59,7 @@ def quantised(seed: int, budget: Budget) -> list[Table]:
         people(PUBLIC, random).to_parquet(census, index=False)
         ways: dict[str, Share] = {
             "as it is": lambda table: table,
-            **{f"mean age in bins of {width:g}": _quantiser(width) for width in BINS},
+            **{_bins(width): _quantiser(width) for width in BINS},
             "reference view of age": lambda table: view(table, census, Path(folder)),
         }
         tables = [people(ROWS, random, tilt=random.uniform(-TILT, TILT)) for _ in range(LEARN + TRY)]
@@ -60,12 +68,13 @@ def quantised(seed: int, budget: Budget) -> list[Table]:
         for name, share in ways.items():
             budget.say(f"{name}: {LEARN + TRY} tables")
             shown = [share(table) for table in tables]
-            rows.append([name, *attacked(tables, shown)])
+            rows.append([name, PROMISED.get(name), *attacked(tables, shown)])
             uses.append([name, *useful(tables, shown, later)])
     true = np.array([table["age"].mean() for table in tables])
-    rows.append(["nothing", *[_hits(np.full(TRY, np.median(true[:LEARN])), true[LEARN:])] * 3])
+    rows.append(["nothing", None, *[_hits(np.full(TRY, np.median(true[:LEARN])), true[LEARN:])] * 3])
     attack = {
         "what is shared": "text",
+        "2t/s": "percent",
         "the mean shown": "percent",
         "the smallest age shown": "percent",
         "all columns": "percent",

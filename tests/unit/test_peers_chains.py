@@ -65,6 +65,14 @@ def test_gaussian_noise_by_renyi_divergence_is_private_and_not_far_too_much(epsi
     assert gaussian_delta_upper(epsilon, 2.0 / (0.85 * sigma)) > 1e-6
 
 
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 5.0])
+def test_exact_gaussian_noise_is_the_least_that_is_private(epsilon: float) -> None:
+    sigma = additive.exact_scale(2.0, epsilon, 1e-6)
+    assert gaussian_delta_upper(epsilon, 2.0 / ((1 + 1e-6) * sigma)) <= 1e-6
+    assert gaussian_delta_upper(epsilon, 2.0 / ((1 - 1e-3) * sigma)) > 1e-6
+    assert sigma < additive.gaussian_scale(2.0, epsilon, 1e-6)
+
+
 def test_the_distance_that_is_left_without_some_mass() -> None:
     laws = {0: {0: 0.5, 1: 0.49, 5: 0.01}, 1: {0: 0.5, 1: 0.5}}
     assert additive.nearly(laws, 1, 0.005) == 4
