@@ -1,6 +1,7 @@
-"""`python -m bench.peers [NAME ...] [--again] [--page]`: run what has no result yet, and write docs/guide/compared.md.
+"""`python -m bench.peers [NAME ...] [--again] [--page]`: run the comparison, and write docs/guide/compared.md.
 
-Results are kept in bench/results/peers, one file an experiment. What cannot run here is skipped, and its reason told.
+Results are kept in bench/results/peers, one file an experiment; those that are there are replaced. A run that was ended resumes
+where it was. What cannot run here is skipped, and the page tells the reason.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from bench.peers.running import EXPERIMENTS, RESULTS, experiments, run_all
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"only these: {', '.join(EXPERIMENTS)}")
-    parser.add_argument("--again", action="store_true", help="also where a result is there")
+    parser.add_argument("--again", action="store_true", help="from the beginning, not where a run was ended")
     parser.add_argument("--page", action="store_true", help="only write the page from the results that are there")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in EXPERIMENTS]:

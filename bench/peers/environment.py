@@ -7,12 +7,14 @@ A script gets one JSON document on its standard input and prints one as its last
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,9 +67,7 @@ def _run(command: Sequence[str], given: str, timeout: float, what: str) -> str:
     """Its output. What it complains of is shown, and not kept: it may name places of this machine."""
     passed = {key: value for key, value in os.environ.items() if key not in NOT_PASSED}
     try:
-        done = subprocess.run(
-            command, input=given, capture_output=True, text=True, timeout=timeout, env=passed, check=False, cwd=ROOT
-        )
+        done = run_alone(command, given, timeout, passed)
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{what} took more than {timeout:.0f} seconds") from None
     except OSError:
@@ -76,3 +76,33 @@ def _run(command: Sequence[str], given: str, timeout: float, what: str) -> str:
         print(done.stderr[-2000:], file=sys.stderr)
         raise Unavailable(f"{what} failed (exit code {done.returncode})")
     return done.stdout
+
+
+def run_alone(
+    command: Sequence[str], given: str, timeout: float, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """As subprocess.run; but what the process has started, such as a Java machine, ends with it when time is up or we end."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+        start_new_session=True,
+    ) as process:
+        try:
+            output, complaints = process.communicate(given, timeout)
+        except BaseException:
+            end(process)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, complaints)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    if os.name == "nt":
+        process.kill()
+        return
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrpriv
 from bench.peers.budget import Unavailable
+from bench.peers.environment import run_alone
 
 INSIDE = Path(__file__).parent / "inside"
 
@@ -19,15 +20,8 @@ def in_this_environment(script: str, payload: Any, timeout: float = 300.0) -> An
     """What it says to this payload, as `environment.in_environment` for other libraries; `Unavailable` where it fails."""
     paths = [str(Path(attrpriv.__file__).resolve().parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
     try:
-        done = subprocess.run(
-            [sys.executable, str(INSIDE / script)],
-            input=json.dumps(payload),
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            check=False,
-        )
+        command = [sys.executable, str(INSIDE / script)]
+        done = run_alone(command, json.dumps(payload), timeout, {**os.environ, "PYTHONPATH": os.pathsep.join(paths)})
     except subprocess.TimeoutExpired:
         raise Unavailable(f"{script} took more than {timeout:.0f} seconds") from None
     if done.returncode:

@@ -36,9 +36,11 @@ def _text(texts: Path, name: str) -> str:
 
 
 def _part(text: str, found: Mapping[str, Result], name: str) -> str:
-    if not text or name in found:
-        return _PLACE.sub(lambda place: _filled(place, found), text)
-    return f"{text.splitlines()[0]}\n\n{NOT_MEASURED}"
+    if text and name not in found:
+        return f"{text.splitlines()[0]}\n\n{NOT_MEASURED}"
+    if text and found[name].left_out:
+        return f"{text.splitlines()[0]}\n\n*Not measured: {found[name].left_out}.*"
+    return _PLACE.sub(lambda place: _filled(place, found), text)
 
 
 def _filled(place: re.Match[str], found: Mapping[str, Result]) -> str:
@@ -100,11 +102,12 @@ def _digits(value: float) -> str:
 
 def _runs(found: Mapping[str, Result]) -> str:
     """When, with what and on what each was measured, and what the runs themselves noted."""
+    measured = [one for one in found.values() if not one.left_out]
     lines = ["## The runs", "", "Where other work was running, a run took longer than its processor time.", ""]
-    for one in found.values():
+    for one in measured:
         versions = ", ".join(f"{name} {text}" for name, text in one.versions.items())
         where = f"{one.machine.cores} cores, {one.machine.memory_gb:g} GB, Python {one.machine.python}"
         took = f"{one.seconds:,.0f} seconds ({one.processor_seconds:,.0f} of processor time)"
         lines.append(f"- **{one.title}**: {one.date}; {took}, on {where}; seed {one.seed}; {versions}.")
         lines += [f"  - {note}" for note in one.notes]
-    return "\n".join(lines) if found else ""
+    return "\n".join(lines) if measured else ""

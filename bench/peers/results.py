@@ -117,6 +117,7 @@ class Result(FrozenModel):
     versions: FrozenMap[str]
     tables: tuple[Table, ...]
     notes: tuple[str, ...] = ()
+    left_out: str = Field(default="", description="why it could not be measured; then there are no tables")
 
     def table(self, key: str) -> Table:
         return {one.key: one for one in self.tables}[key]
@@ -133,6 +134,7 @@ class Result(FrozenModel):
         notes: Iterable[str] = (),
         packages: Sequence[str] = (),
         versions: Mapping[str, str] | None = None,
+        left_out: str = "",
     ) -> Self:
         """With today's date, this machine, and the versions of attrpriv, NumPy, SciPy and these `packages`; and those of
         other environments, which `versions` holds."""
@@ -147,6 +149,7 @@ class Result(FrozenModel):
             versions={"attrpriv": __version__, **here, **(versions or {})},
             tables=tuple(tables),
             notes=tuple(notes),
+            left_out=left_out,
         )
 
 

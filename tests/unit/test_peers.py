@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from attrpriv.errors import PolicyError
-from bench.peers import page
+from bench.peers import page, property_inference
 from bench.peers.budget import Budget, Unavailable
-from bench.peers.environment import in_environment
+from bench.peers.environment import end, in_environment
 from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
-from bench.peers.running import EXPERIMENTS, RESULTS, experiments, run_all
+from bench.peers.running import EXPERIMENTS, RESULTS, experiments, kept, run_all
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMITTED = sorted(RESULTS.glob("*.json"))
@@ -89,6 +93,21 @@ def test_numbers_come_from_the_result_and_quoted_ones_are_marked(texts: Path, tm
     assert page.written(tmp_path, texts) != text
 
 
+def test_what_was_left_out_tells_the_reason_and_no_number(texts: Path, tmp_path: Path) -> None:
+    left = Result.of("made_up", "Made up", seconds=0.0, seed=0, tables=[], left_out="needs the Adult data")
+    (tmp_path / "made_up.json").write_text(left.model_dump_json())
+    assert page.written(tmp_path, texts) == "# Compared\n\n## Made up\n\n*Not measured: needs the Adult data.*\n"
+
+
+def test_the_page_is_written_where_no_library_can_be_installed() -> None:
+    """What a text speaks of must be a row all the same."""
+    row = property_inference._private_row("differential privacy, ε = 1", cast(Any, None), None, 1.0, "each single person")
+    assert row == ["differential privacy, ε = 1", None, None, None, "each single person"]
+    text = (page.TEXTS / "property_inference.md").read_text(encoding="utf-8")
+    names = {f"differential privacy, ε = {one:g}" for one in property_inference.EPSILONS}
+    assert set(re.findall(r"attacks \| (differential privacy[^|]+?) \|", text)) <= names
+
+
 def test_without_a_result_the_page_says_so(texts: Path, tmp_path: Path) -> None:
     assert page.written(tmp_path, texts) == f"# Compared\n\n## Made up\n\n{page.NOT_MEASURED}\n"
 
@@ -134,7 +153,7 @@ class Made:
     """An experiment that is what a test needs."""
 
     NAME: str
-    trouble: Exception | None = None
+    trouble: BaseException | None = None
     NEEDS: tuple[str, ...] = ()
     TITLE: str = "Made up"
     SECONDS: float = 1.0
@@ -148,7 +167,7 @@ class Made:
         return result(self.NAME)
 
 
-def test_a_run_resumes_skips_with_the_reason_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_skips_with_the_reason_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     chosen = [
         Made("one"),
         Made("two", Unavailable("needs the Adult data")),
@@ -156,15 +175,58 @@ def test_a_run_resumes_skips_with_the_reason_and_goes_on(tmp_path: Path, capsys:
         Made("four", NEEDS=("no_such_package",)),
         Made("five"),
     ]
-    assert run_all(chosen, results=tmp_path) == ["three"]
+    results, done = tmp_path / "results", tmp_path / "done"
+    assert run_all(chosen, results=results, done=done) == ["three"]
     told = " ".join(capsys.readouterr().err.split())
     assert "two: skipped. needs the Adult data" in told
     assert "four: skipped. needs no_such_package, which is not installed here" in told
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["five.json", "one.json"]
-    run_all(chosen, results=tmp_path)
-    assert [len(one.runs) for one in chosen] == [1, 2, 2, 0, 1]
-    run_all(chosen[:1], results=tmp_path, again=True)
-    assert len(chosen[0].runs) == 2
+    found = {one.NAME: read(results / f"{one.NAME}.json") for one in chosen}
+    assert [bool(one.tables) for one in found.values()] == [True, False, False, False, True]
+    assert found["two"].left_out == "needs the Adult data"
+    assert found["three"].left_out == "it failed here"
+
+
+def test_results_that_are_there_from_elsewhere_are_measured_again(tmp_path: Path) -> None:
+    """A fresh clone holds the results of another machine."""
+    results, done, one = tmp_path / "results", tmp_path / "done", Made("one")
+    kept(result("one", value=99.0), results / "one.json")
+    run_all([one], results=results, done=done)
+    assert len(one.runs) == 1
+    assert read(results / "one.json") == result("one")
+    run_all([one], results=results, done=done)
+    assert len(one.runs) == 2, "what was finished is a run of its own"
+
+
+def test_a_run_that_was_ended_resumes_where_it_was(tmp_path: Path) -> None:
+    results, done = tmp_path / "results", tmp_path / "done"
+    ended = [Made("one"), Made("two", Unavailable("needs much")), Made("three", KeyboardInterrupt()), Made("four")]
+    with pytest.raises(KeyboardInterrupt):
+        run_all(ended, results=results, done=done)
+    assert [len(one.runs) for one in ended] == [1, 1, 1, 0]
+    ended[2].trouble = None
+    run_all(ended, results=results, done=done)
+    assert [len(one.runs) for one in ended] == [1, 1, 2, 1]
+    with pytest.raises(KeyboardInterrupt):
+        run_all([ended[0], Made("three", KeyboardInterrupt())], results=results, done=done)
+    run_all(ended[:1], results=results, done=done, again=True)
+    assert len(ended[0].runs) == 3, "2 at first, and once more though it was done"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_what_a_process_has_started_ends_with_it(tmp_path: Path) -> None:
+    """The end of the pipe comes when nobody is left who could write to it."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    child = (
+        f"import time; pipe = open({str(pipe)!r}, 'w'); print('ready', file=pipe, flush=True); time.sleep(60); pipe.write('!')"
+    )
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    process = subprocess.Popen([sys.executable, "-c", parent], text=True, start_new_session=True)
+    with pipe.open() as reader:
+        assert reader.readline() == "ready\n"
+        end(process)
+        assert reader.read() == ""
+    assert process.wait() != 0
 
 
 @pytest.mark.slow
