@@ -128,6 +128,33 @@ def test_a_share_whose_transform_vanishes() -> None:
     compare([0, 0, 1, 1], [-1, 1, -1, 1], 9, list(range(10)), 0.05, 2.0**-5, secret="share")
 
 
+def test_a_transform_that_nearly_vanishes_is_not_off_by_the_root_of_a_unit() -> None:
+    """Of one row with 1 and 3 equally often it is cos u: where that is 1e-8, its square is no larger than a unit of 1."""
+    q = [1] * 10_000 + [3] * 10_000 + [7]
+    compare([0] + [1] * len(q), [0, *q], 3, [1, 2], 0.4, 0.25, secret="share")
+    compare([0] * len(q), q, 1, [0], 0.4, 0.25)
+
+
+def test_answers_so_far_from_nought_that_floats_do_not_tell_bins_apart_are_refused() -> None:
+    """The window used to be four bins wide, and said that hardly anything lies outside of it."""
+    rows, far = RecordedRows.of([0, 1], [0, 1]), 2.0**44
+    compare([0, 1], [0, 1], 3, [0, 1], 0.5, 0.25, shift=far)
+    with pytest.raises(UsageError, match="too far apart"):
+        noisy_laws(rows, 3, [0, 1], 2.0**-20, 2.0**-22, far)
+
+
+def test_where_nothing_is_told_the_pair_is_one_that_the_promise_covers() -> None:
+    """Values 10 apart are told apart; those within 1 have the same law to the last digit."""
+    lines = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    laws = NoisyLaws(np.array([0.0, 1.0, 10.0, 11.0]), np.arange(2), 1.0, lines, np.full(4, 1e-15))
+    assert hockey_stick(laws, 1.0, within=1).pair in {(0.0, 1.0), (10.0, 11.0)}
+    assert hockey_stick_lower(laws, 1.0, within=1) == 0
+    epsilon, pair = worst_at(laws, 1e-3, within=1)
+    assert epsilon < 1e-6
+    assert pair in {(0.0, 1.0), (10.0, 11.0)}
+    assert hockey_stick(laws, 1.0, within=0.5).pair == (0.0, 0.0)
+
+
 def test_a_share_without_one_kind_of_rows() -> None:
     laws = noisy_laws(RecordedRows.of([1, 1], [-1, 1]), 5, [4, 5], 0.5, 0.25, secret="share")
     assert (laws.secrets.tolist(), laws.void) == ([5.0], (4.0,))

@@ -184,7 +184,7 @@ def _largest(
         return _listed(laws, factor, pairs)
     levels = _levels(laws)
     first = second = np.zeros(1, dtype=np.int64)
-    best, pair, bound = 0.0, (float(laws.secrets[0]), float(laws.secrets[-1])), 0.0
+    best, pair, bound = 0.0, _nearest(laws, within), 0.0
     for depth in range(len(levels)):
         first, second = _near(laws, first, second, len(levels[depth].top), within)
         found = _excess(levels[depth], factor, first, second)
@@ -315,9 +315,16 @@ def _middles(
         a, b = a[near], b[near]
     a, b = a[(differ := a != b)], b[differ]
     if not len(a):
-        return 0.0, (float(laws.secrets[0]), float(laws.secrets[-1]))
+        return 0.0, _nearest(laws, within)
     reached = _excess(levels[-1], factor, a, b)
     return float(reached.max()), _secrets(laws, a, b, int(reached.argmax()))
+
+
+def _nearest(laws: NoisyLaws, within: float | None) -> tuple[float, float]:
+    """A pair that is within reach; one secret and itself where there is none."""
+    k = int(np.argmin(np.diff(laws.secrets)))
+    near = within is None or float(laws.secrets[k + 1] - laws.secrets[k]) <= within * _SAME
+    return float(laws.secrets[k]), float(laws.secrets[k + 1 if near else k])
 
 
 def _secrets(laws: NoisyLaws, first: Places, second: Places, k: int) -> tuple[float, float]:

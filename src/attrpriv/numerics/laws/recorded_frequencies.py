@@ -161,9 +161,7 @@ class SumInversion:
         centred = np.where(2 * k > self.turn, k - self.turn, k)
         t: Array = centred.astype(np.float64) * (2 * math.pi / self.turn)
         difference, _ = self._difference(inner, line, t)
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.log1p(np.maximum(2 * difference.real + difference.real**2 + difference.imag**2, -1.0))
-        angle = np.arctan2(difference.imag, 1 + difference.real)
+        log_size, angle = log_of(difference)
         rest = n * tilt.centre[0] - self.middle
         powers = np.exp(n * log_size + 1j * (n * angle + t * rest))
         size = np.abs(powers)
@@ -211,6 +209,18 @@ def less_one(x: Array) -> Complex:
     found.real = -2 * half * half
     found.imag = np.sin(x)
     return found
+
+
+def log_of(less: Complex) -> tuple[Array, Array]:
+    """The logarithm of the size of 1 + z, and its angle, from z: off by some units of themselves, and by what z is off.
+
+    Of z near -1 the square of the size would be off by a unit of 1, which the size itself is not: 1 + z is exact there.
+    """
+    one = 1 + less.real
+    with np.errstate(divide="ignore"):
+        near_one = 0.5 * np.log1p(np.maximum(2 * less.real + less.real**2 + less.imag**2, -1.0))
+        found = np.where(near_one > -0.5, near_one, np.log(np.hypot(one, less.imag)))
+    return found, np.arctan2(less.imag, one)
 
 
 def _beyond(tilt: Tilt, n: int, first: int, last: int, turn: int) -> float:

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.laws.recorded_frequencies import SumInversion, less_one
+from attrpriv.numerics.laws.recorded_frequencies import SumInversion, less_one, log_of
 from attrpriv.numerics.laws.recorded_rows import RecordedRows, Tilt, pairwise, spans
 from attrpriv.numerics.laws.recorded_slopes import Slopes, bin_slopes, powers_left_out
 from attrpriv.numerics.rounding import SOLVED_UP, SUMMED_UP, UNIT
@@ -52,6 +52,7 @@ _OUTSIDE = 1e-14
 # Frequencies u with sigma u above this are left out.
 _LAST = 8.2
 _MOST_BINS = 1 << 22
+_LARGEST_BIN = 2.0**48
 _AT_ONCE = 1 << 22
 _MOST_ENTRIES = 1 << 27
 # The largest error with which a probability of a secret is of use.
@@ -256,11 +257,10 @@ class _Side:
         away = self.tilt.rows.q - self.tilt.centre[1]
         pieces = np.array_split(u, len(u) * len(away) // _AT_ONCE + 1)
         found = np.concatenate([pairwise(less_one(piece[:, None] * away) * self.tilt.weights) for piece in pieces])
-        with np.errstate(divide="ignore"):
-            log_size = 0.5 * np.log1p(np.maximum(2 * found.real + found.real**2 + found.imag**2, -1.0))
+        log_size, angle = log_of(found)
         off = UNIT * np.abs(u) * self.tilt.share_q + 1e-300
         most = np.exp(log_size) + off
-        return log_size, np.arctan2(found.imag, 1 + found.real), np.log(most), off / most
+        return log_size, angle, np.log(most), off / most
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,7 +338,9 @@ def _on_bins(
     centres = np.concatenate([run.centres for run in runs]) + moved
     below, above = (np.concatenate([run.widths[k] for run in runs]) for k in (0, 1))
     low, high = float((centres - below).min()), float((centres + above).max())
-    if not math.isfinite(low) or not math.isfinite(high) or (high - low) / width > _MOST_BINS:
+    # Far from 0 floats do not tell bins apart, and a window would be too narrow without a word.
+    told = max(abs(low), abs(high)) <= width * _LARGEST_BIN
+    if not (math.isfinite(low) and math.isfinite(high) and told and (high - low) / width <= _MOST_BINS):
         raise UsageError(
             "records: answers lie too far apart for the step. Cap the column, or take more noise and a larger step."
         )
