@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.end_to_end.material import attrpriv, contents, school
+from attrpriv.policy.strict_yaml import dump_strict
+from tests.end_to_end.material import attrpriv, contents, school, students, write_table
 from tests.end_to_end.studio_server import Browser, Page, opened, studio
 
 SCREENS = ("table", "hide", "know", "publish", "compare", "files", "release", "record", "report")
@@ -185,6 +186,30 @@ def test_what_another_tab_or_an_editor_changed_is_not_overwritten_and_not_releas
     text = policy.read_text(encoding="utf-8")
     assert text.startswith("# mine, and kept\n")
     assert "epsilon: 0.5" in text
+
+
+def test_a_table_or_a_public_file_that_is_exchanged_after_the_page_was_shown_is_not_released(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    people(tmp_path / "people.parquet", 4_000, 1)
+    people(tmp_path / "census.parquet", 20_000, 2)
+    view = {"attrpriv": 1, "data": "people.parquet", "epsilon": 1.0, "delta": 1e-6, "protect": [{"secret": "columns(age)"}]}
+    view |= {"reference": {"file": "census.parquet", "least_density": 0.8}}
+    (tmp_path / "people.yaml").write_text(dump_strict(view), encoding="utf-8")
+    with opened(tmp_path) as browser:
+        release = good(browser.get(f"/p/{policy.name}/release")).form("Release")
+        draw = good(browser.get("/p/people.yaml/release")).form("Draw the view")
+        write_table(tmp_path, students(seed=2))
+        people(tmp_path / "census.parquet", 20_000, 3)
+        for form, typed in ((release, "release students"), (draw, "release people")):
+            refused = browser.send(form, typed=typed)
+            assert refused.status == 422
+            assert "the table, or a file that the policy names, changed since" in refused.problem
+        for name in ("head", "files", "plan", "policy"):
+            fresh = good(browser.get(f"/p/{policy.name}/release")).form("Release")
+            assert browser.send(fresh, typed="release students", **{name: "0" * 64}).status == 422
+        assert not ledger(tmp_path, policy.name)
+        assert not ledger(tmp_path, "people.yaml")
+        assert good(browser.send(fresh, typed="release students")).address.startswith(f"/p/{policy.name}/record")
 
 
 def test_every_choice_can_be_undone_byte_for_byte(tmp_path: Path) -> None:

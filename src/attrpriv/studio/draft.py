@@ -69,6 +69,11 @@ class Draft:
         """What it says, with every value as it is written; {} where it is no YAML."""
         return stated(self.text)
 
+    @property
+    def files(self) -> str:
+        """What tells the files that it names from others of their names, or from what they are later."""
+        return self.folder.state_of(self.stated)
+
     def policy(self) -> Policy:
         """The policy, where all is decided and right."""
         self.folder.require_inside(self.stated)

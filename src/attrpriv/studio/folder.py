@@ -7,6 +7,7 @@ without a word on whether it is there.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,7 +19,7 @@ from attrpriv.errors import PolicyError, UsageError
 from attrpriv.formatting import printable
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import read_strict
-from attrpriv.problem.places import is_remote, is_url
+from attrpriv.problem.places import files_of, is_remote, is_url
 
 TABLES = (".parquet", ".csv")
 _POLICY = re.compile(r"^(protect|data):", flags=re.MULTILINE)
@@ -87,6 +88,12 @@ class Folder:
                     "assume: the file of an assumption must name no further file. Write it into the policy itself."
                 )
 
+    def state_of(self, stated: Mapping[str, Any]) -> str:
+        """A digest of which files a policy reads, and when they were changed: another file, or one that was written since, has
+        another one. Of a ledger the entries tell that."""
+        names = sorted({place for key, place in _places(stated) if key != "ledger"})
+        return digest_of(repr([(name, [_state(file) for file in files_of(self.root / name)]) for name in names]))
+
     def require_ledger_inside(self, policy: Policy) -> None:
         """The same of the ledger, also where it has the name that nobody wrote: a file of this name may be a link."""
         place = policy.ledger_path()
@@ -117,6 +124,14 @@ def _assumption_files(stated: Mapping[str, Any]) -> Iterator[str]:
     for member in members if isinstance(members, list) else [members]:
         if isinstance(member, dict) and set(member) == {"file"} and isinstance(member["file"], str):
             yield member["file"]
+
+
+def _state(file: Path) -> tuple[str, tuple[int, ...] | None]:
+    """The time of change, unlike that of the contents, cannot be set back."""
+    with suppress(OSError, ValueError):
+        found = os.stat(file)
+        return str(file), (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return str(file), None
 
 
 def digest_of(text: str) -> str:

@@ -1,7 +1,7 @@
-"""What is planned for a policy, kept until the policy, its ledger or its table is another one. Reads no row.
+"""What is planned for a policy, kept until the policy, its ledger or a file that it reads is another one. Reads no row.
 
 Planning may take seconds, and a page is looked at often. What must never change: what is shown belongs to the policy, the
-ledger and the table of this moment, as `key_of` tells them apart.
+ledger and the files of this moment, as `key_of` tells them apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrpriv.errors import AttrprivError
 from attrpriv.policy import Policy
-from attrpriv.problem.places import file_state
+from attrpriv.policy.models import digest_of
 from attrpriv.session.session import Session
 from attrpriv.studio.draft import Draft
 
@@ -34,6 +34,8 @@ class Planned:
     refusal: AttrprivError | None
     head: str | None
     """The digest of the ledger's last entry."""
+    files: str
+    """What tells the files that were planned on from others of their names, or from what they are later."""
 
 
 @dataclass
@@ -46,9 +48,9 @@ class Plans:
         """The plan of a policy that is complete; raises what is wrong with one that is not."""
         policy = draft.policy()
         with Session(policy=policy) as session:
-            key = ("plan", *key_of(session))
+            key = ("plan", *key_of(session, draft))
             if key not in self._known:
-                self._keep(key, _planned(session))
+                self._keep(key, _planned(session, key[-1]))
         found: Planned = self._known[key]
         return found
 
@@ -58,7 +60,7 @@ class Plans:
         from attrpriv.report.content import gather
 
         session = Session(policy=draft.policy())
-        key = ("facts", *key_of(session))
+        key = ("facts", *key_of(session, draft))
         if key not in self._known:
             self._keep(key, gather(session, explain_policy(draft.path, None).sections))
         found: Facts = self._known[key]
@@ -68,12 +70,10 @@ class Plans:
         self._known = {**dict(list(self._known.items())[-_MOST:]), key: value}
 
 
-def key_of(session: Session) -> tuple[Any, ...]:
+def key_of(session: Session, draft: Draft) -> tuple[Any, ...]:
     """What a plan depends on."""
     policy = session.policy
-    place = policy.data_path()
-    state = None if place is None else file_state(place)
-    return policy.origin, policy.digest, policy.release, policy.data, record_of(session).head, state
+    return policy.origin, digest_of(policy.to_json()), record_of(session).head, draft.files
 
 
 def record_of(session: Session) -> LedgerRecord:
@@ -81,13 +81,13 @@ def record_of(session: Session) -> LedgerRecord:
     return session.ledger
 
 
-def _planned(session: Session) -> Planned:
+def _planned(session: Session, files: str) -> Planned:
     policy, head = session.policy, record_of(session).head
     try:
         if policy.release:
             ranked = session.ranked()
             refused = None if ranked.refused is None else ranked.refused.error()
-            return Planned(policy, ranked, None, refused, head)
-        return Planned(policy, None, session.view_plan(), None, head)
+            return Planned(policy, ranked, None, refused, head, files)
+        return Planned(policy, None, session.view_plan(), None, head, files)
     except AttrprivError as error:
-        return Planned(policy, None, None, error, head)
+        return Planned(policy, None, None, error, head, files)

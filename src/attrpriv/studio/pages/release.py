@@ -1,4 +1,4 @@
-"""The release: the plan restated, confirmed by typing, and refused if the policy or the ledger changed since it was shown."""
+"""The release: the plan restated, confirmed by typing, and refused if anything changed since it was shown."""
 
 from __future__ import annotations
 
@@ -7,23 +7,18 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.methods.base.view_plan import REAL_RECORDS
-from attrpriv.session.session import Session
 from attrpriv.studio.asked import Asked
 from attrpriv.studio.html import Html, field, heading, listed, paragraph, table, together
 from attrpriv.studio.layout import alert, further
 from attrpriv.studio.notebook import view_name
 from attrpriv.studio.pages.compare import ANSWERS, answer_rows
+from attrpriv.studio.restated import CHANGED, RestatedSession, bound, require_same
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
     from attrpriv.studio.plans import Planned
 
 TITLE = "Release"
-_NONE = "none"
-CHANGED = (
-    "release: must be the plan that this page showed. Got another: the {what} changed since. Nothing was released; read the "
-    "plan below again."
-)
 
 
 def show(asked: Asked) -> Html:
@@ -33,10 +28,11 @@ def show(asked: Asked) -> Html:
         return together(paragraph("Nothing can be released as the policy stands."), alert(error))
     if planned.refusal is not None:
         return together(alert(planned.refusal), further(asked, "compare"))
-    return together(_restated(asked, planned), _form(asked, planned))
+    told = _restated(planned)
+    return together(told, _form(asked, planned, told))
 
 
-def _restated(asked: Asked, planned: Planned) -> Html:
+def _restated(planned: Planned) -> Html:
     """What will be told, what stays hidden, from whom, and at what cost."""
     policy = planned.policy
     rows = [row for plan in _plans(planned) for row in answer_rows(plan)]
@@ -75,7 +71,7 @@ def phrase(asked: Asked) -> str:
     return f"release {asked.draft.path.stem}"
 
 
-def _form(asked: Asked, planned: Planned) -> Html:
+def _form(asked: Asked, planned: Planned, told: Html) -> Html:
     drawn = planned.view is not None
     words = "Draw the view" if drawn else "Release"
     return together(
@@ -90,8 +86,7 @@ def _form(asked: Asked, planned: Planned) -> Html:
             else None,
             field(f"Type: {phrase(asked)}", "typed", "", autocapitalize="none", spellcheck="false"),
             do="release",
-            policy=planned.policy.digest,
-            head=planned.head or _NONE,
+            **bound(planned, told),
         ),
     )
 
@@ -100,13 +95,14 @@ def act(asked: Asked) -> str:
     """Release, or draw; the address of the ledger's page."""
     if asked.one("typed") != phrase(asked):
         raise UsageError(f"confirmation: must be the words {phrase(asked)!r}. Nothing was released.")
-    policy = asked.draft.policy()
-    if asked.seen != asked.draft.digest or asked.one("policy") != policy.digest:
+    if asked.seen != asked.draft.digest:
         raise UsageError(CHANGED.format(what="policy"))
-    with Session(policy=policy) as session:
-        if asked.one("head") != (session.ledger.head or _NONE):
-            raise UsageError(CHANGED.format(what="ledger"))
-        if policy.release:
+    planned = asked.studio.plans.of(asked.draft)
+    require_same({name: asked.one(name) for name in asked.form}, bound(planned, _restated(planned)))
+    if planned.refusal is not None:
+        raise planned.refusal
+    with RestatedSession(planned, asked.draft, asked.seen) as session:
+        if planned.policy.release:
             session.release()
             return asked.address("record", done="released")
         session.view(_out(asked))
