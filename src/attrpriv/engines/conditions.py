@@ -34,6 +34,7 @@ from attrpriv.queries.conditions import (
     Written,
     columns_of,
     exact_number,
+    literal,
 )
 
 _CONSTANTS: Mapping[str, str] = MappingProxyType(
@@ -46,6 +47,9 @@ _CONSTANTS: Mapping[str, str] = MappingProxyType(
         "float": "a float column with a number",
     }
 )
+
+
+_TRUTHS = MappingProxyType({"true": "true", "yes": "true", "1": "true", "false": "false", "no": "false", "0": "false"})
 
 
 @dataclass(frozen=True)
@@ -160,41 +164,60 @@ def _day(text: str) -> Any:
     return ibis.literal(date.fromisoformat(text))
 
 
-def check_condition(columns: Mapping[str, str], condition: Condition) -> None:
-    """Raise DataError, from the schema alone, where a condition names an unknown column or compares unlike things."""
+def check_condition(columns: Mapping[str, str], condition: Condition, key: str = "condition") -> None:
+    """Raise DataError, from the schema alone, where a condition names an unknown column or compares unlike things.
+
+    `key` is where the condition stands, for the message.
+    """
     for name in columns_of(condition):
         if name not in columns:
-            raise DataError(f"condition: the column must be one of the table's. Got {shown_name(name)} in {condition}.")
-    _check_types(columns, condition)
+            raise DataError(f"{key}: the column must be one of the table's. Got {shown_name(name)} in {condition}.")
+    _check_types(columns, condition, key)
 
 
-def _check_types(columns: Mapping[str, str], condition: Condition) -> None:
+def _check_types(columns: Mapping[str, str], condition: Condition, key: str) -> None:
     if isinstance(condition, Join):
         for part in condition.parts:
-            _check_types(columns, part)
+            _check_types(columns, part, key)
     elif isinstance(condition, Not):
-        _check_types(columns, condition.part)
+        _check_types(columns, condition.part, key)
     elif isinstance(condition, Compare | In):
         values = condition.values if isinstance(condition, In) else (condition.value,)
         for value in values:
-            _check_value(columns[condition.column], value, condition)
+            _check_value(columns[condition.column], value, condition, key)
     elif isinstance(condition, Written) and columns[condition.column] in ("float", "decimal", "other"):
         raise DataError(f"between: {shown_name(condition.column)} is not a category column; declare bins for it.")
     elif isinstance(condition, Written) and columns[condition.column] == "date":
-        _check_value("date", condition.text, condition)
+        _check_value("date", condition.text, condition, key)
 
 
-def _check_value(kind: str, value: object, condition: Compare | In | Written) -> None:
+def _check_value(kind: str, value: Value, condition: Compare | In | Written, key: str) -> None:
     if kind == "other":
         name = shown_name(condition.column)
-        raise DataError(f"condition: the column must hold numbers, text, booleans or dates. Got {name} in {condition}.")
+        raise DataError(
+            f"{key}: the column must hold numbers, text, booleans or dates. Got {name} in {condition}. "
+            "Give the table a column of such a type, such as the date of a time."
+        )
     fits = {
         "text": isinstance(value, str),
         "boolean": isinstance(value, bool),
         "date": isinstance(value, str) and _is_day(value),
     }.get(kind, isinstance(value, int | float | Decimal) and not isinstance(value, bool))
     if not fits:
-        raise DataError(f"condition: must compare {_CONSTANTS[kind]}. Got {condition}.")
+        raise DataError(f"{key}: must compare {_CONSTANTS[kind]}. Got {condition}.{_meant(kind, value)}")
+
+
+def _meant(kind: str, value: Value) -> str:
+    """The same constant as the column's type writes it, where it has such a value."""
+    if kind == "text":
+        return f" Put it in single quotes: '{literal(value)}'."
+    if kind == "boolean" and str(value).lower() in _TRUTHS:
+        return f" Write {_TRUTHS[str(value).lower()]} without quotes."
+    if kind in ("integer", "decimal", "float") and isinstance(value, bool):
+        return f" Write {value:d}."
+    if kind in ("integer", "decimal", "float") and isinstance(value, str) and re.fullmatch(r"[-+]?[0-9]+(\.[0-9]+)?", value):
+        return f" Write {value} without quotes."
+    return ""
 
 
 def _is_day(text: str) -> bool:

@@ -38,6 +38,9 @@ _WORDS: Mapping[str, str] = {
     "too_long": "must have at most {max_length} {entries}",
     "string_too_short": "must not be empty",
 }
+_NUMBERS = ("float_type", "float_parsing", "int_type", "int_parsing")
+_TRUTHS = {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+_QUOTES = "'\""
 _NUMERIC = re.compile(r"[-+]?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?%?\Z")
 
 
@@ -57,20 +60,53 @@ def requirement(detail: Any) -> str:
 
 
 def _advice(kind: str, value: object, limit: object) -> str:
-    if kind in ("string_type", "invalid_key") and isinstance(value, bool | int | float):
-        return " Put it in quotes."
-    if kind in ("float_type", "int_type") and isinstance(value, str):
-        return _number_advice(value)
+    if value is None and kind.endswith("_type"):
+        return " Write it, or remove the line."
+    if kind in ("string_type", "invalid_key"):
+        return _text_advice(value)
+    if kind in _NUMBERS:
+        return _number_advice(value) if isinstance(value, str) else _single_advice(value)
     if kind in ("tuple_type", "list_type"):
-        return " Put it in brackets, with commas: [1, 2]."
+        return _list_advice(value)
+    if kind.startswith(("dict", "mapping", "model")) and isinstance(value, list | tuple):
+        return " Write its entries without brackets and dashes."
+    if kind.startswith("bool") and isinstance(value, str) and value.strip().lower() in _TRUTHS:
+        return f" Write {_TRUTHS[value.strip().lower()]}."
     return percent_advice(value) if limit == 1 else ""
+
+
+def _text_advice(value: object) -> str:
+    """What to do about something else that was meant to be a text."""
+    return " Put it in quotes." if isinstance(value, bool | int | float) else _single_advice(value)
+
+
+def _single_advice(value: object) -> str:
+    """What to do about several values where one is meant."""
+    if isinstance(value, list | tuple):
+        return " Write one alone, without brackets and dashes."
+    return " Write it alone, without a name before it." if isinstance(value, Mapping) else ""
+
+
+def _list_advice(value: object) -> str:
+    """What to do about one value where a list is meant: words go with dashes, numbers in brackets."""
+    if isinstance(value, Mapping) and value:
+        return f" Begin each entry with a dash: `- {shown(next(iter(value))).strip(_QUOTES)}: ...`."
+    if isinstance(value, str) and value[:1].isalpha():
+        return f" Begin each entry with a dash: `- {shown(value).strip(_QUOTES)}`."
+    return " Put it in brackets, with commas: [1, 2]."
 
 
 def _number_advice(text: str) -> str:
     """What to do about a text that was meant to be a number."""
     if (share := re.fullmatch(r"\s*([0-9.]+)\s*%\s*", text)) and _NUMERIC.match(share[1]):
         return f" In a policy file write {share[1]}% without spaces and quotes, in Python {float(share[1]) / 100:g}."
-    return " Write it without quotes." if _NUMERIC.match(text) else ""
+    if _NUMERIC.match(text):
+        return " Write it without quotes."
+    if re.fullmatch(r"[-+.0-9]+%?(\s*(-|to|\.\.)\s*|\s+(?![0-9]{3}\Z))[-+.0-9]+%?", text):
+        return " Put a comma between the two numbers."
+    if re.fullmatch(r"[-+]?[0-9]+([.,' ][0-9]+)+", text):
+        return " Write its digits without separators, and a point before decimals, as in 60000.5."
+    return " Write a number in digits alone, as in 0.5." if re.search("[0-9]", text) else ""
 
 
 def percent_advice(value: object) -> str:

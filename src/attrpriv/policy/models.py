@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import GenericAlias
@@ -37,7 +36,7 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.policy.strict_yaml import read_strict
-from attrpriv.policy.written import Percent, require_decided, without_percent
+from attrpriv.policy.written import Percent, require_decided, with_files, without_percent
 from attrpriv.problem.assumption import ONE_ROW, Assumption, shape_of
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
@@ -62,45 +61,7 @@ class AssumptionFile(FrozenModel):
 
 def _read_assume(value: object) -> object:
     """One assumption or several; in Python, a file's path starts at the working directory."""
-    return _with_files(value, Path())
-
-
-def _with_files(value: object, folder: Path) -> object:
-    """A list of assumptions, in which each `{file: path}` is replaced by what the file says."""
-    listed = [value] if isinstance(value, Mapping | Assumption) else value
-    return [_member(member, folder) for member in listed] if isinstance(listed, list | tuple) else listed
-
-
-def _member(member: object, folder: Path) -> object:
-    if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
-        return read_assumption(folder / member["file"])
-    if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
-        near = get_close_matches(member["kind"], Assumption.known(), n=1) if isinstance(member["kind"], str) else []
-        hint = f"Did you mean {near[0]}?" if near else "Another kind needs the package that brings it."
-        raise PolicyError(f"assume: kind must be one of {', '.join(Assumption.known())}. Got {shown(member['kind'])}. {hint}")
-    if isinstance(member, Mapping):  # a network's BIF file, public rows
-        return {**member, **{key: _beside(member[key], folder) for key in ("network", "file", "further") if key in member}}
-    return member
-
-
-def _beside(value: object, folder: Path) -> object:
-    """A path, or each of a list of paths, from the policy's folder; anything else as it is."""
-    if isinstance(value, list):
-        return [_beside(one, folder) for one in value]
-    return str(folder / value) if isinstance(value, str) else value
-
-
-def read_assumption(path: Path) -> dict[str, object]:
-    """What a file of `attrpriv fit` says, as it would stand under `assume`."""
-    value = read_strict(path)
-    if not isinstance(value, dict):
-        raise PolicyError(f"{path.name}: must be a mapping. Got {type(value).__name__}.")
-    version = value.pop("attrpriv", None)
-    if version != 1 or isinstance(version, bool):
-        raise PolicyError(f"{path.name}: must be an assumption that attrpriv fit wrote, with attrpriv: 1. Got {version!r}.")
-    if "kind" not in value:
-        raise PolicyError(f"{path.name}: must be an assumption with its kind, not a reference to another file. Got none.")
-    return value
+    return with_files(value, Path())
 
 
 def _of_kind(value: object) -> Assumption:
@@ -285,7 +246,7 @@ class Policy(FrozenModel):
                 value.pop(key, None)
         require_decided(value)
         if "assume" in value:
-            value["assume"] = _with_files(value["assume"], place.parent)
+            value["assume"] = with_files(value["assume"], place.parent)
         policy = cls.checked(value)
         policy._origin = place
         return policy

@@ -1,4 +1,4 @@
-"""What a policy file may write that its model does not know: percentages, and the word TODO.
+"""What a policy file may write that its model does not know: percentages, files of assumptions, and the word TODO.
 
 A share may be given in percent, a mean, a sum or a count may not. A starter policy leaves decisions to its owner: a policy that
 still says TODO anywhere is refused, also within a condition, because `share(smoker = 'TODO')` is a well-formed secret of which
@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from attrpriv.errors import PolicyError
+from attrpriv.frozen.requirements import shown
+from attrpriv.policy.strict_yaml import read_strict
+from attrpriv.problem.assumption import Assumption
 
 _SHARES = ("share(", "distribution(")
 
@@ -31,6 +36,8 @@ def without_percent(value: Any) -> Any:
 def _require_share(place: int, secret: Any) -> None:
     text = secret.get("secret", secret.get("parameter")) if isinstance(secret, dict) else None
     if text is None or str(text).strip().lower().startswith(_SHARES):
+        return
+    if "secret" in secret and "(" not in str(text):  # no statistic at all, which is said later
         return
     for key, given in secret.items():
         if _has_percent(given):
@@ -54,6 +61,54 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return float(value) if isinstance(value, Percent) else value
+
+
+def with_files(value: object, folder: Path) -> object:
+    """A list of assumptions, in which each `{file: path}` is replaced by what the file says."""
+    listed = [value] if isinstance(value, Mapping | Assumption) else value
+    if not isinstance(listed, list | tuple):
+        raise PolicyError(f"assume: must be a mapping that begins with its kind. Got {shown(value)}. {_meant(value)}")
+    return [_member(member, folder) for member in listed]
+
+
+def _meant(value: object) -> str:
+    """What to write for an assumption that is a word alone."""
+    if isinstance(value, str) and value.endswith((".yaml", ".yml")):
+        return f"Write the file on a line below it: `file: {value}`."
+    kind = value if isinstance(value, str) and Assumption.knows(value) else "gaussian"
+    return f"Write it on lines below, the first of which is `kind: {kind}`."
+
+
+def _member(member: object, folder: Path) -> object:
+    if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
+        return read_assumption(folder / member["file"])
+    if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
+        near = get_close_matches(member["kind"], Assumption.known(), n=1) if isinstance(member["kind"], str) else []
+        hint = f"Did you mean {near[0]}?" if near else "Another kind needs the package that brings it."
+        raise PolicyError(f"assume: kind must be one of {', '.join(Assumption.known())}. Got {shown(member['kind'])}. {hint}")
+    if isinstance(member, Mapping):  # a network's BIF file, public rows
+        return {**member, **{key: _beside(member[key], folder) for key in ("network", "file", "further") if key in member}}
+    return member
+
+
+def _beside(value: object, folder: Path) -> object:
+    """A path, or each of a list of paths, from the policy's folder; anything else as it is."""
+    if isinstance(value, list):
+        return [_beside(one, folder) for one in value]
+    return str(folder / value) if isinstance(value, str) else value
+
+
+def read_assumption(path: Path) -> dict[str, object]:
+    """What a file of `attrpriv fit` says, as it would stand under `assume`."""
+    value = read_strict(path)
+    if not isinstance(value, dict):
+        raise PolicyError(f"{path.name}: must be a mapping. Got {type(value).__name__}.")
+    version = value.pop("attrpriv", None)
+    if version != 1 or isinstance(version, bool):
+        raise PolicyError(f"{path.name}: must be an assumption that attrpriv fit wrote, with attrpriv: 1. Got {version!r}.")
+    if "kind" not in value:
+        raise PolicyError(f"{path.name}: must be an assumption with its kind, not a reference to another file. Got none.")
+    return value
 
 
 _WORD = re.compile(r"(?<!\w)TODO(?!\w)")

@@ -83,6 +83,7 @@ class Secret(FrozenModel):
         """Read the statistic once and keep its canonical text."""
         if not isinstance(value, Mapping):
             return value
+        _require_no_named_ends(value.get("between"))
         found = {k: _canonical_value(v) if k == "secret" else v for k, v in value.items()}
         return {k: _canonical_parameter(v) if k == "parameter" else v for k, v in found.items()}
 
@@ -302,6 +303,16 @@ def _forms(secret: str | tuple[str, ...] | None, parameter: str | None) -> tuple
     if alone or (isinstance(secret, str) and (is_whole(secret) or parse_entries(secret) is not None)):
         return ()
     return tuple(map(parse_linear, secret if isinstance(secret, tuple) else (secret or parameter or "",)))
+
+
+_ENDS = ({"low", "high"}, {"min", "max"}, {"from", "to"}, {"lower", "upper"})
+
+
+def _require_no_named_ends(between: object) -> None:
+    """A range is a list; a mapping gives each value of a distribution one."""
+    if isinstance(between, Mapping) and {*between} in _ENDS and all(type(end) in (int, float) for end in between.values()):
+        ends = ", ".join(f"{end:g}" for end in sorted(between.values()))
+        raise ValueError(f"between: must be a list. Got {shown(dict(between))}. Put the two ends in brackets: [{ends}].")
 
 
 def _canonical_value(value: object) -> object:

@@ -17,12 +17,15 @@ from attrpriv.policy import Policy
 from attrpriv.problem.composition import OTHER, Composition, cell_parts
 from attrpriv.problem.shapes import POPULATION, QUILT, STATED
 from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Value, Written, columns_of, literal, parse_condition
-from attrpriv.queries.evaluate import Category, holds_for
+from attrpriv.queries.evaluate import Bin, Category, holds_for
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
 
-# As the engines write a whole number.
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+# As the engines write the values of a type.
+_WRITTEN = {
+    "integer": (re.compile(r"0|-?[1-9][0-9]*"), "a whole number as it is written, such as 1"),
+    "boolean": (re.compile("true|false"), "'true' or 'false', in quotes"),
+}
 
 
 def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
@@ -42,20 +45,45 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
         if types[column] in NOT_NUMBERS:
             what = NOT_NUMBERS[types[column]]
             raise DataError(f"{key}: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.")
-    for condition in (*policy.sizes, *(query.where for query in queries if query.where)):
-        check_condition(types, parse_condition(condition))
+    _require_numbers(policy, types)
+    _require_alike(queries, policy, types)
     _require_written(policy, types)
     _require_fills(policy, types)
 
 
+def _require_numbers(policy: Policy, types: Mapping[str, str]) -> None:
+    """Where numbers say something of a column, it has some."""
+    for key in ("bounds", "resolution", "bins"):
+        for column in getattr(policy, key):
+            if types[column] in NOT_NUMBERS:
+                what = NOT_NUMBERS[types[column]]
+                raise DataError(f"{key}: needs a numeric column. Got {shown_name(column)}, which is {what}. Remove it.")
+
+
+def _require_alike(queries: Sequence[Query], policy: Policy, types: Mapping[str, str]) -> None:
+    """Every constant must be of its column's type; what an assumption says of columns that the table has not is let be."""
+    for key, condition in _conditions(queries, policy):
+        binned = isinstance(condition, Written) and condition.column in policy.bins  # a bin's name is no value
+        if not binned and all(column in types for column in columns_of(condition)):
+            check_condition(types, condition, key)
+    for key, column, value in _stated_values(policy):
+        if column in types and column not in policy.bins and not isinstance(value, str | Bin):  # a text is as the table has it
+            check_condition(types, Compare(column, "=", value), key)
+
+
+def _stated_values(policy: Policy) -> Iterator[tuple[str, str, Category]]:
+    """The values that the policy lists of a column: the key, the column and the value."""
+    yield from (("categories", column, value) for column, values in policy.categories.items() for value in values)
+    for assumed in policy.assume:
+        yield from (("assume", column, value) for column, values in assumed.listed_values().items() for value in values)
+
+
 def _require_written(policy: Policy, types: Mapping[str, str]) -> None:
-    """A category that no whole number is written as would have no row: 01 is 1, whose rows are of another category."""
+    """A category that no value is written as would have no row: 01 is 1, whose rows are of another category."""
     for key, column, name in _named_categories(policy):
-        if types.get(column) == "integer" and column not in policy.bins and not _WHOLE.fullmatch(name):
-            raise DataError(
-                f"{key}: a category of {shown_name(column)} must be a whole number as it is written, such as 1. Got {name!r}; "
-                "no row has it."
-            )
+        form, words = _WRITTEN.get(types.get(column, ""), (None, ""))
+        if form is not None and column not in policy.bins and not form.fullmatch(name):
+            raise DataError(f"{key}: a category of {shown_name(column)} must be {words}. Got {name!r}; no row has it.")
 
 
 def _named_categories(policy: Policy) -> Iterator[tuple[str, str, str]]:

@@ -21,11 +21,19 @@ def load(folder: Path, **parts: str) -> Policy:
     return Policy.load(path)
 
 
-@pytest.mark.parametrize("secret", ["mean(income)", "sum(income)", "count(smoker = 'yes')", "0.5*a", "[mean(a), mean(b)]"])
+@pytest.mark.parametrize(
+    "secret", ["mean(income)", "sum(income)", "count(smoker = 'yes')", "mean(0.5*a)", "[mean(a), mean(b)]"]
+)
 @pytest.mark.parametrize(("key", "value"), [("within", "1%"), ("between", "[10%, 20]"), ("between", "[10, 20%]")])
 def test_a_percentage_of_something_else_is_refused(secret: str, key: str, value: str, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=rf"^protect\[0\]\.{key}: only a share may be given in percent\. Got .* Write a "):
         load(tmp_path, secret=secret, key=key, value=value)
+
+
+@pytest.mark.parametrize("secret", ["0.5*a", "yes", "[a, b]", "{a: 1}", "5"])
+def test_what_is_no_statistic_is_said_before_the_percentage(secret: str, tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match=r"^protect\[0\]: must be (a statistic|mean\(\.\.\.\) or sum)"):
+        load(tmp_path, secret=secret, key="between", value="[10%, 20%]")
 
 
 @pytest.mark.parametrize(

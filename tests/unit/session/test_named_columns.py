@@ -97,4 +97,4 @@ def test_an_error_is_one_line_whatever_a_name_holds() -> None:
     types = {**TYPES, "a\nb\x1b[2J": "float"}
     with pytest.raises(DataError) as caught:
         require_columns(parse_queries("avg(code) filter (where \"a\nb\x1b[2J\" = 'x')"), policy({}), types)
-    assert str(caught.value) == "condition: must compare a float column with a number. Got \"a\\nb\\x1b[2J\" = 'x'."
+    assert str(caught.value) == "query: must compare a float column with a number. Got \"a\\nb\\x1b[2J\" = 'x'."
