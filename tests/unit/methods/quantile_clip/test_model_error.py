@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import pytest
+from scipy.stats import norm
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.methods.choice.choose import rank
@@ -117,3 +121,75 @@ def test_an_open_set_is_looked_at_as_far_as_its_mean_may_lie() -> None:
     far = quantile_model._FAR * 3.0 / math.sqrt(10_000)
     assert found.high / per_unit == pytest.approx(far, rel=1e-6)
     assert found.low / per_unit == pytest.approx(4.9 - 5 - far, rel=1e-6)
+
+
+# ---------------------------------------------------------------------------------------------------- by the laws themselves
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        Line(-3.0, 5.0, 1.25, 0.0),
+        Line(2.0, 3.0, 4.0, 0.0),  # pairs may be further apart than the line is long
+        Line(-1.0, math.inf, 0.75, 0.0),
+        Line(-math.inf, 2.5, 0.75, 0.0),
+    ],
+)
+def test_near_pairs_are_as_far_apart_as_they_may_be_along_the_line_and_at_both_ends(line: Line) -> None:
+    found = list(line.pairs())
+    apart = min(line.apart, line.high - line.low)
+    assert all(line.low <= t < other <= line.high and other - t <= apart for t, other in found)
+    ends = {t for t in (line.low, line.high - apart) if math.isfinite(t)}
+    along = {t for t in (0.5 * k for k in range(-16, 17)) if line.low <= t <= line.high - apart}
+    assert {t for t, other in found if other == t + apart} >= ends | along
+    # An end without a limit is looked at as far as eight standard deviations out.
+    assert min(t for t, _ in found) == max(line.low, -8.0)
+    assert max(t for t, _ in found) >= min(line.high - apart, 8.0)
+
+
+def test_far_pairs_are_both_ends_and_what_lies_between() -> None:
+    assert set(Line(-5.0, 3.0, math.inf, 0.0).pairs()) == set(itertools.combinations((-5.0, -2.0, 0.0, 2.0, 3.0), 2))
+    assert set(Line(-math.inf, 1.0, math.inf, 0.0).pairs()) == set(itertools.combinations((-8.0, -2.0, 0.0, 1.0), 2))
+
+
+def brute_force(evidence: QuantileClipEvidence, line: Line, off: float, c: float) -> float:
+    """The least epsilon of a line's pairs at delta 1e-6, from histograms of the map on a fine grid: no formula of a density."""
+    z, told = np.linspace(-9, 9, 40_001), np.linspace(-5, 5, 41) if line.spread else np.zeros(1)
+    shares, edges = norm.pdf(told) / norm.pdf(told).sum(), np.linspace(-7.001, 7.001, 961)
+    laws: dict[float, Any] = {}
+    for t in {one for pair in line.pairs() for one in pair}:
+        laws[t] = np.zeros(960)
+        for u, share in zip(t + line.spread * told, shares, strict=True):
+            answers = np.clip(evidence.clip.moved(z + u, z), -7, 7)
+            laws[t] += share * np.histogram(answers, edges, weights=norm.pdf(z, off * u, c) * (z[1] - z[0]))[0]
+    both = [(laws[a], laws[b]) for a, b in line.pairs()]
+    return max(least(p, q) for one in both for p, q in (one, one[::-1]))
+
+
+def least(p: Any, q: Any) -> float:
+    low, high = 0.0, 100.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if np.maximum(p - math.exp(middle) * q, 0).sum() <= 1e-6 else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("line", "off", "c"),
+    [
+        (Line(-1.0, 0.5, math.inf, 0.0), 0.1, 0.95),
+        (Line(-1.0, 0.5, math.inf, 0.0), 0.1, 1.05),
+        (Line(-1.0, 0.5, 0.75, 0.0), 0.1, 0.8),
+        (Line(-1.0, 0.5, math.inf, 0.4), 0.1, 0.95),
+        (Line(0.0, 1.0, 1.0, 0.5), 0.1, 0.9),
+        (Line(1.0, 3.0, 2.0, 0.8), 0.1, 0.9),
+    ],
+)
+def test_what_holds_is_what_the_laws_say(line: Line, off: float, c: float) -> None:
+    """Of far pairs and near ones; where a secret leaves something open, it is mixed over."""
+    evidence = quantile_clip.drafted(problem(1, None, epsilon=0.5)).certificate.evidence
+    assert isinstance(evidence, QuantileClipEvidence)
+    told = quantile_model._Family.of(evidence, line).epsilon(off, c, 1e-6, 0.0) * quantile_model._ROUND_UP
+    real = brute_force(evidence, line, off, c)
+    assert real > evidence.loss()
+    assert real <= told <= 1.04 * real

@@ -17,6 +17,7 @@ from attrpriv.errors import CertificateError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.quantile_clip import plan as quantile_clip
+from attrpriv.methods.quantile_clip.grid import rounding_charge
 from attrpriv.methods.quantile_clip.proof import QuantileClipEvidence
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
@@ -167,6 +168,48 @@ def test_columns_that_determine_one_another_are_refused() -> None:
     secrets = (Secret("mean(income)", between=BETWEEN), Secret("mean(height)", within=1.0))
     with refuses(Refusal, Cause.SECRET, "fewer secrets"):
         quantile_clip.plan(school(theta=(Gaussian(**moments, tolerance=0),), secrets=secrets))
+
+
+# Each of these two tells as much as the other, and together they leave an sd of 6.9 of the query's 25.
+TOLD_BY_TWO: dict[str, Any] = {
+    "theta": (
+        Gaussian(
+            **(MOMENTS | {"correlation": {("weight", "income"): 0.68, ("weight", "height"): 0.68, ("height", "income"): 0.0}}),
+            tolerance=0,
+        ),
+    ),
+    "secrets": (Secret("mean(income)", between=BETWEEN), Secret("mean(height)", within=1.0)),
+}
+
+
+def test_a_declared_spacing_must_be_left_open_by_all_secrets_together() -> None:
+    left = 25 * math.sqrt(1 - 2 * 0.68**2)
+    for declared in (left * (1 - 1e-9), left * (1 + 1e-9)):
+        asked = school(**TOLD_BY_TWO, resolution={"weight": declared, "income": 1.0, "height": 0.001})
+        if declared < left:
+            assert evidence_of(quantile_clip.plan(asked)).moments.spacing[0] == declared
+        else:
+            with refuses(Refusal, Cause.PRECISION, "finer values"):
+                quantile_clip.plan(asked)
+
+
+def test_of_an_undeclared_spacing_as_much_is_covered_as_is_left_open() -> None:
+    """Half of a standard deviation where so much is left, else all that is."""
+    undeclared = {"income": 1.0, "height": 0.001}
+    alone = evidence_of(quantile_clip.plan(school(resolution=undeclared)))
+    both = evidence_of(quantile_clip.plan(school(**TOLD_BY_TWO, resolution=undeclared)))
+    assert alone.moments.spacing[0] == pytest.approx(12.5)
+    assert both.moments.spacing[0] == pytest.approx(25 * math.sqrt(1 - 2 * 0.68**2), rel=1e-6)
+
+
+def test_what_is_estimated_is_told_with_what_pays_for_it() -> None:
+    """Twice the lambda of averages that are not quite normal, and nothing of what is proved."""
+    found = quantile_clip.plan(school(resolution={"weight": 6.0, "income": 1.0}, n=400))
+    evidence = evidence_of(found)
+    cost = 2 * rounding_charge(evidence.grid.depth, evidence.kurtosis)
+    assert cost > 100 * evidence.grid.draw_charge
+    (line,) = (line for line in found.certificate.assumes if "of epsilon pays for it" in line)
+    assert f"within {evidence.grid.depth:.3g} standard deviations is estimated; {cost:.2g} of epsilon" in line
 
 
 def test_coarse_values_pay_for_their_rounding() -> None:

@@ -70,6 +70,25 @@ def test_another_split_gains_little(epsilon: float) -> None:
     assert (0.96 if epsilon <= 2 else 0.75) < gained <= 1
 
 
+@pytest.mark.parametrize("clip", [halves(0.1), halves(1.0), QuantileClip(0.3, 4.0), QuantileClip(4.0, 0.3)])
+@pytest.mark.parametrize(("spread", "mask"), [(0.25, 1e-4), (2.0, 2.0**-9), (1.0, 1.0)])
+def test_the_grid_of_answers(clip: QuantileClip, spread: float, mask: float) -> None:
+    """By docs/theory/quantile-clip.md: cells of a 64th of the mask, digits for a 2^-40th of the least cell."""
+    grid, most = quantile_grid(clip, spread, mask), max(clip.below, clip.above)
+    assert mask / 128 < grid.step <= mask / 64
+    assert math.frexp(grid.step)[0] == 0.5
+    assert grid.reach == math.ceil(math.sqrt(36 + 2 * (clip.below + clip.above)))
+    assert grid.last * grid.step <= grid.reach * spread < (grid.last + 1) * grid.step * (1 + 1e-12)
+    assert grid.depth == pytest.approx(math.sqrt(grid.reach**2 + 2 * most))
+    # The least cell, and what one filled step and the units of a decision move: less than 2^-40 of it, not by much.
+    omega = grid.step / spread
+    least = math.exp(-clip.below) * omega * math.exp(-(grid.reach**2) / 2) / math.sqrt(2 * math.pi)
+    decided = 2.0**13 * math.exp(most) * 2.0**-grid.bits
+    assert 2.0**-45 < decided / least < 2.0**-41
+    filled = 2.0 ** (-32 - grid.digits) * mask / spread / math.sqrt(2 * math.pi)
+    assert 2.0**-45 < filled / least < 2.0**-41
+
+
 def test_nothing_told_is_nothing_taken() -> None:
     assert clip_rmse(halves(1.0), 0.0) == 0
     points, weights = clip_residuals(halves(1.0), 0.0)
