@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from types import GenericAlias
@@ -60,8 +61,14 @@ class AssumptionFile(FrozenModel):
 
 
 def _read_assume(value: object) -> object:
-    """One assumption or several; in Python, a file's path starts at the working directory."""
-    return with_files(value, Path())
+    """One assumption or several, each of a kind there is; in Python, a file's path starts at the working directory."""
+    members = with_files(value, Path())
+    for member in members:
+        if isinstance(member, Mapping) and not Assumption.knows(kind := member.get("kind", "gaussian")):
+            near = get_close_matches(kind, Assumption.known(), n=1) if isinstance(kind, str) else []
+            hint = f"Did you mean {near[0]}?" if near else "Another kind needs the package that brings it."
+            raise PolicyError(f"assume: kind must be one of {', '.join(Assumption.known())}. Got {shown(kind)}. {hint}")
+    return members
 
 
 def _of_kind(value: object) -> Assumption:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +62,7 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Percent) else value
 
 
-def with_files(value: object, folder: Path) -> object:
+def with_files(value: object, folder: Path) -> list[object]:
     """A list of assumptions, in which each `{file: path}` is replaced by what the file says."""
     listed = [value] if isinstance(value, Mapping | Assumption) else value
     if not isinstance(listed, list | tuple):
@@ -82,10 +81,6 @@ def _meant(value: object) -> str:
 def _member(member: object, folder: Path) -> object:
     if isinstance(member, Mapping) and set(member) == {"file"} and isinstance(member["file"], str):
         return read_assumption(folder / member["file"])
-    if isinstance(member, Mapping) and not Assumption.knows(member.get("kind", "gaussian")):
-        near = get_close_matches(member["kind"], Assumption.known(), n=1) if isinstance(member["kind"], str) else []
-        hint = f"Did you mean {near[0]}?" if near else "Another kind needs the package that brings it."
-        raise PolicyError(f"assume: kind must be one of {', '.join(Assumption.known())}. Got {shown(member['kind'])}. {hint}")
     if isinstance(member, Mapping):  # a network's BIF file, public rows
         return {**member, **{key: _beside(member[key], folder) for key in ("network", "file", "further") if key in member}}
     return member
