@@ -42,6 +42,31 @@ _FOUND = """
   return [...document.querySelectorAll(tag)].filter(seen)[0];
 }
 """
+# Where the middle of something is once it keeps still; `pressed` and `still()` say later whether the mouse met it there.
+_STILL = """
+async find => {
+  let one, before;
+  const middle = () => {
+    const box = one.getClientRects()[0];
+    return box ? [box.x + box.width / 2, box.y + box.height / 2] : [-1, -1];
+  };
+  const same = (a, b) => a[0] === b[0] && a[1] === b[1];
+  for (let k = 0; k < 100; k++) {
+    if (!(one = find())) return null;
+    one.scrollIntoView({block: 'center', behavior: 'instant'});
+    const now = middle();
+    if (before && same(before, now)) break;
+    before = now;
+    await new Promise(done => setTimeout(done, 20));
+  }
+  const [x, y] = middle();
+  const meets = there => there && (one.contains(there) || there.contains(one));
+  window.pressed = false;
+  window.still = () => same([x, y], middle());
+  addEventListener('mousedown', event => { window.pressed = meets(event.target); }, {capture: true, once: true});
+  return {x, y, free: Boolean(meets(document.elementFromPoint(x, y)))};
+}
+"""
 _FILL = """
 (form, fields) => {
   for (const [name, value] of Object.entries(fields)) {
@@ -226,20 +251,20 @@ class Tab:
     # ---------------------------------------------------------------------------------------------------- what a person does
 
     def click(self, words: str, tag: str = "a, button, summary") -> None:
-        """With the mouse, in the middle of what has these words."""
-        place = self.value(f"""(() => {{
-          const one = ({_FOUND})({json.dumps(words)}, {json.dumps(tag)});
-          if (!one) return null;
-          one.scrollIntoView({{block: 'center', behavior: 'instant'}});
-          const box = one.getClientRects()[0];
-          const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
-          const top = document.elementFromPoint(x, y);
-          return {{x, y, free: one.contains(top) || top.contains(one)}};
-        }})()""")
-        assert place is not None, f"nothing says {words!r} on {self.address}:\n{self.text}"
-        assert place["free"], f"{words!r} is covered by something else"
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=place["x"], y=place["y"], button="left", clickCount=1)
+        """With the mouse, in the middle of what has these words; again where the page moved it away meanwhile."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            place = self.value(f"({_STILL})(() => ({_FOUND})({json.dumps(words)}, {json.dumps(tag)}))")
+            assert place is not None, f"nothing says {words!r} on {self.address}:\n{self.text}"
+            assert place["free"], f"{words!r} is covered by something else"
+            self._mouse("mousePressed", place)
+            if self.value("pressed && still()"):
+                return self._mouse("mouseReleased", place)
+            self._mouse("mouseReleased", {"x": 0, "y": 0})
+            assert time.monotonic() < end, f"{words!r} does not keep still"
+
+    def _mouse(self, kind: str, place: dict[str, Any]) -> None:
+        self.call("Input.dispatchMouseEvent", type=kind, x=place["x"], y=place["y"], button="left", clickCount=1)
 
     def follow(self, words: str) -> None:
         """Click what leads to another page."""
