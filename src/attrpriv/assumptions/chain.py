@@ -90,9 +90,8 @@ class Chain(Assumption):
     tolerance: Annotated[Finite, Field(ge=0, lt=1)] = Field(
         description="how far each probability of transition may be off, at every step; 0: they are exact"
     )
-    longest: int | None = Field(
+    longest: Annotated[int, Field(strict=True, ge=1)] | None = Field(
         default=None,
-        ge=1,
         exclude_if=lambda value: value is None,  # as in records of 0.1.0, which know no such key
         description="the most entries that one person has, where the rows are those of several; else one chain",
     )
@@ -109,10 +108,11 @@ class Chain(Assumption):
         return self
 
     def _require_laws(self) -> None:
-        problem = None
+        """What is stated is a law, also where a tolerance or any start means that it is not used as it is."""
+        problem, even = None, (1 / len(self.states),) * len(self.states)
         try:
-            members = self.members
-            if any(member.states != len(self.states) for member in members):
+            stated = [MarkovChain(law, matrix) for law, matrix in itertools.product(self.initial or [even], self.transition)]
+            if any(member.states != len(self.states) for member in (*stated, *self.members)):
                 problem = f"initial: must have one probability for each of {len(self.states)} states."
         except UsageError as error:
             problem = str(error)

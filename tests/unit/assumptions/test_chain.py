@@ -67,6 +67,19 @@ def test_names_are_states_too() -> None:
         ({"transition": [0.9, 0.1]}, "transition: must be a matrix, one row a state, or a list of such. Got [0.9, 0.1]."),
         ({"tolerance": 1}, "tolerance: must be less than 1. Got 1."),
         ({"longest": 0}, "longest: must be at least 1. Got 0."),
+        ({"longest": True}, "longest: must be a whole number. Got True."),
+        ({"longest": 2.0}, "longest: must be a whole number. Got 2.0."),
+        ({"initial": [3, 0], "tolerance": 0.05}, "chain: initial: probabilities must be from 0 to 1. Got 3."),
+        ({"initial": [0.5, 0.4, 0.1], "tolerance": 0.05}, "chain: transition: must have one row for each of 3 states. Got 2."),
+        ({"initial": [], "tolerance": 0.05}, "chain: initial: must have from 2 to 64 probabilities, one a state. Got 0."),
+        (
+            {"transition": [[0.9, 0.2], [0.4, 0.6]], "tolerance": 0.1},
+            "chain: transition: row 1: must sum to 1. Got a sum of 1.1, off by +0.1.",
+        ),
+        (
+            {"transition": [[0.9, 0.2], [0.4, 0.6]], "initial": "any"},
+            "chain: transition: row 1: must sum to 1. Got a sum of 1.1, off by +0.1.",
+        ),
         ({"tolerance": None}, "tolerance: "),
     ],
 )
