@@ -1,9 +1,4 @@
-"""A statistic whose laws are written down: what is counted for it, and its law given each value of the secret.
-
-| stated statistic | tally |
-|---|---|
-| count(*) filter (where e) | rows with the event e count 1 |
-| sum(x), avg(x) | the values of an entry of x, in steps of their common unit |
+"""A statistic whose laws are written down, and its law given each value of the secret; what is counted is `stated_tally`.
 
 Each entry of the sensitive column of a `counts` assumption (numbers, or a network over the columns of one record) has such laws
 too: those of what its own row adds. All other rows are independent of that one, so that they may be anything, and known.
@@ -24,11 +19,12 @@ from fractions import Fraction
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.laws import Laws
 from attrpriv.cases.lattice import one_query
-from attrpriv.cases.tally_layout import cell_condition, layout, some_value, whole_steps
+from attrpriv.cases.stated_tally import stated_tally
+from attrpriv.cases.tally_layout import layout
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.methods.base.checks import StatedCheck
-from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
+from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.methods.base.tally_plan import ExpectedCount, Part
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
 from attrpriv.numerics.laws.records import Interval01, exactly
@@ -37,7 +33,6 @@ from attrpriv.problem.counted import count_pairs
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of, refusing
 from attrpriv.problem.secret import Secret
-from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 # Up to so many steps the law of the constant answer's error is looked at value by value.
@@ -107,7 +102,7 @@ def _stated(problem: Problem, theta: tuple[Laws, ...], query: Query) -> Stated:
     secret = _one_secret(problem)
     named = _Named.of(problem, secret, theta)
     _require_asked(theta, query)
-    tally = _tally(problem, theta[0])
+    tally = stated_tally(problem, theta[0])
     if problem.individuals is not None:
         _require_even(tally.support)
     cases = [StatedCase(k, _laws(member, named, tally), _prior(member, named)) for k, member in enumerate(theta)]
@@ -271,61 +266,6 @@ def _prior(member: Laws, named: _Named) -> tuple[float, ...]:
     if not total > 0:
         raise UsageError("prior: must be above 0 for a value that is hidden.")
     return tuple(weight / total for weight in weights)
-
-
-# ----------------------------------------------------------------------------------------------------------------------------
-# What is counted, and the stated values in its steps.
-
-
-def _tally(problem: Problem, member: Laws) -> Tally:
-    tally = _event_tally(problem, member) if member.query.column is None else _sum_tally(problem, member)
-    return tally.model_copy(update={"support": _steps(problem, member, tally)})
-
-
-def _event_tally(problem: Problem, member: Laws) -> Tally:
-    event = parse_condition(member.query.where or "")
-    covering = tuple(filter(None, (some_value(column, event) for column in columns_of(event))))
-    cells = (TallyCell(name=str(event), where=str(event), value=1),)
-    return Tally(cells=cells, complete=False, categories=(), covering=covering, fill=problem.missing)
-
-
-def _sum_tally(problem: Problem, member: Laws) -> Tally:
-    column = member.query.column or ""
-    values = member.row_values or (member.values if problem.n == 1 else ())
-    if not values:
-        raise UsageError(f"row_values: must list the values that an entry of {column} can have, where rows are more than one.")
-    if column in problem.bins:
-        raise UsageError(f"bins: {column} is summed by its own values under stated laws. Leave its bins out.")
-    low, high = problem.bounds.get(column, (min(values), max(values)))
-    if min(values) < low or high < max(values):
-        raise UsageError(f"bounds: those of {column} must not cut off values that the assumption lists.")
-    if len(values) == 1:
-        raise UsageError(f"row_values: an entry of {column} must have two or more values.")
-    steps, unit, origin, order = whole_steps(column, [_plain(value) for value in values])
-    cells = tuple(
-        TallyCell(name=f"{values[k]:g}", where=str(cell_condition(problem, column, _plain(values[k]), k)), value=step)
-        for k, step in zip(order, steps, strict=True)
-    )
-    whole = {"unit": float(unit), "origin": float(origin)}
-    return Tally(cells=cells, complete=True, categories=(), fill=problem.missing, **whole)
-
-
-def _plain(value: float) -> int | float:
-    return int(value) if value == int(value) else value
-
-
-def _steps(problem: Problem, member: Laws, tally: Tally) -> tuple[int, ...]:
-    """The stated values, in steps; each must be one that so many rows can add up to."""
-    query, n = member.query, problem.n
-    found = []
-    for value in member.values:
-        whole = exactly(value) * n if query.kind == "avg" else exactly(value)
-        steps = whole if query.kind == "count" else (whole - exactly(tally.origin) * n) / exactly(tally.unit)
-        near = round(steps)
-        if abs(steps - near) > Fraction(1, 10**6) or not 0 <= near <= n * max(cell.value for cell in tally.cells):
-            raise UsageError(f"values: must be ones that {query.text} of {n} rows can have. Got {value:g}.")
-        found.append(near)
-    return tuple(found)
 
 
 def _laws(member: Laws, named: _Named, tally: Tally) -> StatedLaws:
