@@ -13,14 +13,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.laws import Laws
 from attrpriv.cases.lattice import one_query
 from attrpriv.cases.stated_tally import stated_tally
-from attrpriv.cases.tally_layout import layout
+from attrpriv.cases.tally_layout import Layout, layout
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.methods.base.checks import StatedCheck
@@ -121,17 +121,27 @@ def _entries(problem: Problem, theta: tuple[Counts, ...], query: Query) -> State
         raise UsageError("assume: every assumption of a list must have the same categories.")
     names, cases = theta[0].categories, []
     for k, member in enumerate(theta):
-        laws = found.laws(member)
         shares = member.shares()
         weights = [float(sum(map(exactly, shares[name])) / 2) for name in names] if set(names) <= set(shares) else []
-        stated_laws = StatedLaws(found.values, tuple(laws[name] for name in names), len(names) - 1)
-        cases.append(StatedCase(k, stated_laws, tuple(weight / math.fsum(weights) for weight in weights)))
+        weights = weights or ([1.0] * len(names) if problem.n == 1 else [])
+        laws = _entry_laws(problem, member, found)
+        copies = (0.0,) * (len(laws.laws) - len(names)) if weights else ()
+        cases.append(StatedCase(k, laws, tuple(weight / math.fsum(weights) for weight in weights) + copies))
     if problem.n == 1:
-        prior = (1 / len(names),) * len(names)
-        alone = tuple(replace(case, prior=case.prior or prior) for case in cases)
         tally = found.tally.model_copy(update={"support": found.values})
-        return Stated(problem, theta, query, tally, alone, None, ())
+        return Stated(problem, theta, query, tally, tuple(cases), None, ())
     return Stated(problem, theta, query, found.tally, tuple(cases), None, (), one_row=True)
+
+
+def _entry_laws(problem: Problem, member: Counts, found: Layout) -> StatedLaws:
+    """The law of what a row adds, given each category of its entry.
+
+    A bin, and what counts as `other`, holds several values, each with a law of its own within the stated one: such a law is
+    there twice, so that two of these values are compared too.
+    """
+    laws, several = found.laws(member), member.sensitive in problem.bins
+    names = (*member.categories, *(name for name in member.categories if several or name == member.other))
+    return StatedLaws(found.values, tuple(laws[name] for name in names), len(names) - 1)
 
 
 def _one_secret(problem: Problem) -> Secret:
@@ -323,8 +333,18 @@ def _row_assumptions(found: Stated) -> tuple[str, ...]:
     lines = ["rows are independent, and given its entry a row adds to the statistic by the law that is stated: assumed"]
     lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{member}" for member in found.theta]
     lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
+    lines += list(dict.fromkeys(line for member in problem.assumed(Counts) for line in _of_several(problem, member)))
     known = "the adversary may know all other rows, and nothing of the row whose entry is hidden"
     return (*lines, known, *common_assumptions(problem))
+
+
+def _of_several(problem: Problem, member: Counts) -> list[str]:
+    """What is assumed of values that are not told apart."""
+    lines = [f"each value of {member.sensitive} in a bin has a law within the one stated of that bin"]
+    lines = lines if member.sensitive in problem.bins else []
+    if member.other is not None:
+        lines.append(f"each value that counts as {member.other}, a missing entry too, has a law within the one stated of it")
+    return lines
 
 
 def stated_notes(found: Stated) -> tuple[str, ...]:
