@@ -49,7 +49,7 @@ docs: $(VENV)/.dev  ## build the documentation site into build/site, offline and
 bench: $(VENV)/.dev  ## run every benchmark in bench/
 	@for f in bench/*.py; do \
 	    [ -e "$$f" ] || { echo "bench/ holds no benchmark"; exit 0; }; \
-	    echo "== $$f"; $(BIN)/python "$$f" || exit 1; \
+	    echo "== $$f"; PYTHONPATH=. $(BIN)/python "$$f" || exit 1; \
 	done
 
 bench-utility: $(VENV)/.dev  ## measure the error of every mechanism on a suite of problems, for the documentation

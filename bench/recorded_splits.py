@@ -1,12 +1,13 @@
 """How often a plan for recorded laws holds under the law of other rows of the same population.
 
-    python bench/recorded_splits.py DATA [--splits 20] [--parts 1 4] [--mechanism gaussian]
+    python -m bench.recorded_splits [DATA] [--splits 2] [--parts 4] [--asked hours_per_week] [--mechanism gaussian] [--write]
 
+DATA is the folder of adult.data and adult.test, ../shared/data if it is left out; where there is none, nothing is measured.
 The rows of Adult are cut in two halves at random. Noise is calibrated on the law of the first half and resamples of it, of the
 size of the half divided by each of `--parts`. Then delta is computed, at the same epsilon, under the law of the second half.
 Printed is in how many splits it stays within the promise; `transport`: of what the kernels of the first half draw. Pairs are
-looked at for some seventy secrets, not for all of them, in calibration and check alike. The results are in
-results/recorded_splits.json, with the number of splits.
+looked at for some seventy secrets, not for all of them, in calibration and check alike. `--write` puts what was measured into
+results/recorded_splits.json; what is there is of `--splits 20`, and of `--splits 10 --mechanism transport`: half an hour.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ EPSILON, DELTA, N = 1.0, 1e-6, 1000
 SECRETS = SecretRange(kind="sum", low=9500, high=10_700, apart=300)
 SHARE = 0.05  # the least noise before kernels
 RESULT = Path(__file__).parent / "results" / "recorded_splits.json"
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 
 
 def law_of(table: RecordedTable, counts: np.ndarray) -> RecordedLaw:
@@ -75,12 +77,16 @@ def holds(rows: pd.DataFrame, asked: str, seed: int, parts: int, mechanism: str)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--splits", type=int, default=20)
-    parser.add_argument("--parts", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--asked", nargs="+", default=["hours_per_week", "age"])
+    parser.add_argument("data", type=Path, nargs="?", default=SHARED)
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--parts", type=int, nargs="+", default=[4])
+    parser.add_argument("--asked", nargs="+", default=["hours_per_week"])
+    parser.add_argument("--write", action="store_true")
     parser.add_argument("--mechanism", choices=["gaussian", "transport"], default="gaussian")
     told = parser.parse_args()
+    if not all((told.data / name).is_file() for name in load.FILES):
+        print(f"skipped: needs adult.data and adult.test in {told.data}")
+        return
     both = load.load(told.data)
     rows = pd.concat([both.train.to_pandas(), both.test.to_pandas()], ignore_index=True)
     found: list[dict[str, object]] = []
@@ -98,7 +104,13 @@ def main() -> None:
             }
             found.append(line)
             print(line, f"{time.time() - start:.0f} s", flush=True)
-            RESULT.write_text(json.dumps(found, indent=1) + "\n")
+    if told.write:
+        kept = [old for old in json.loads(RESULT.read_text()) if not any(_same(old, new) for new in found)]
+        RESULT.write_text(json.dumps([*kept, *found], indent=1) + "\n")
+
+
+def _same(old: dict[str, object], new: dict[str, object]) -> bool:
+    return all(old[key] == new[key] for key in ("asked", "mechanism", "resamples"))
 
 
 if __name__ == "__main__":

@@ -54,6 +54,13 @@ def run(*arguments: str) -> str:
     return result.output
 
 
+def test_plans_are_not_tried_on_another_file_but_told_how_to_be_proved_for_it(place: Path) -> None:
+    frame(7, 300).to_parquet(place / "later.parquet")
+    found = run("plan", str(place / "policy.yaml"), "--mechanism", "gaussian", "--against", str(place / "later.parquet"))
+    assert "list their file under further" in " ".join(found.split())
+    assert "not tried" in found
+
+
 def test_the_example_is_what_its_script_makes() -> None:
     for name, (seed, n) in {"public.csv": (3, 3000), "older.csv": (4, 1500), "workers.csv": (5, 400)}.items():
         written = pd.read_csv(EXAMPLE / name)

@@ -189,6 +189,46 @@ def test_no_chain_of_a_family_loses_more(seed: int, *, wide: bool) -> None:
     assert max(chain_epsilon([within(rng, family)], length, b) for _ in range(40)) <= said * (1 + 1e-9)
 
 
+def changing(start: list[Fraction], steps: list[list[list[Fraction]]]) -> dict[tuple[int, ...], Fraction]:
+    """The law of a sequence whose matrix is another one at each step."""
+    found: dict[tuple[int, ...], Fraction] = {(s,): p for s, p in enumerate(start) if p}
+    for matrix in steps:
+        found = {(*c, t): p * q for c, p in found.items() for t, q in enumerate(matrix[c[-1]]) if q}
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_matrices_within_intervals_may_change_at_each_step(seed: int) -> None:
+    """In fractions: corners in turn, from any start, under a noisy count and randomised response of every entry."""
+    rng, length, t = random.Random(f"changing {seed}"), 4, Fraction(3, 2)
+    lows = [Fraction(rng.randint(0, 6), 10) for _ in range(2)]
+    highs = [low + Fraction(rng.randint(1, 3), 10) for low in lows]
+    stays = [(low, high) for low, high in zip(lows, highs, strict=True)]
+    rows = [[(low, 1 - high), (1 - high, low)][k] for k, (low, high) in enumerate(stays)]
+    upper = [[(high, 1 - low), (1 - low, high)][k] for k, (low, high) in enumerate(stays)]
+    family = ChainFamily(*(tuple(tuple(map(float, row)) for row in side) for side in (rows, upper)))
+    said = math.exp(chain_epsilon([family], length, math.log(t)))
+    for _ in range(6):
+        start = Fraction(rng.choice([0, 1, 50, 99, 100]), 100)
+        steps = []
+        for _ in range(length - 1):
+            a, b = (rng.choice(ends) for ends in stays)
+            steps.append([[a, 1 - a], [1 - b, b]])
+        listed = changing([start, 1 - start], steps)
+        assert float(told_by(listed, length, noisy_count(t, lambda c: sum(x == 1 for x in c), 0, length))) <= said
+        assert float(told_by(listed, length, randomised_response(t, 2))) <= said
+
+
+def test_intervals_that_are_taken_for_their_middle_are_caught() -> None:
+    """Between them entries are independent; a matrix that stays with .9 and then turns is not."""
+    t, stays, turns = Fraction(2), [[Fraction(9, 10), Fraction(1, 10)]] * 2, [[Fraction(1, 10), Fraction(9, 10)]] * 2
+    stays, turns = [stays[0], stays[1][::-1]], [turns[0], turns[1][::-1]]
+    told = told_by(changing([Fraction(1, 2)] * 2, [stays, turns]), 3, randomised_response(t, 2))
+    family, middle = ChainFamily(((0.1, 0.1),) * 2, ((0.9, 0.9),) * 2), ChainFamily(((0.5, 0.5),) * 2, ((0.5, 0.5),) * 2)
+    assert math.exp(chain_epsilon([middle], 3, math.log(t))) < float(told)
+    assert float(told) <= math.exp(chain_epsilon([family], 3, math.log(t)))
+
+
 def test_a_list_of_corners_does_not_cover_a_family_that_starts_anywhere() -> None:
     """Every corner of [.4, .6] from a known or an even start says 6.40; a chain inside of the family loses 6.67."""
     family, starts = ChainFamily(((0.4, 0.4), (0.4, 0.4)), ((0.6, 0.6), (0.6, 0.6))), ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))

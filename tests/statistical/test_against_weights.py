@@ -30,14 +30,15 @@ def tried(problem: ap.Problem, rows: Any) -> Tried:
 
 
 def of_gain() -> ap.Problem:
-    return of_a_mean(as_fitted_then("capital_gain"), "capital_gain", (9.5, 10.7), None)
+    """About 1.7 is lost where 1 is promised: enough to be seen in so many tables, whatever the numbers that are drawn."""
+    return of_a_mean(as_fitted_then("capital_gain"), "capital_gain", (10, 11.5), None)
 
 
 @pytest.mark.slow
 def test_capital_gain_breaks_it(adult: Halves) -> None:
     rows = adult.other[["capital_gain", HIDDEN]]
     found = tried(of_gain(), pa.Table.from_pandas(rows, preserve_index=False))
-    assert (found.verdict, found.pair, found.at_most) == ("broken", (9.5, 10.7), None)
+    assert (found.verdict, found.pair, found.at_most) == ("broken", (10, 11.5), None)
     assert found.at_least is not None
     assert found.at_least >= 1
     assert found.simulated == weighed.TABLES

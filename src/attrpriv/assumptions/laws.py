@@ -129,6 +129,8 @@ class Laws(Assumption):
             raise ValueError(f"prior: names values of the secret that given has. Got {unknown}.")
         if self.row_values is not None and self.query.column is None:
             raise ValueError("row_values: are for a sum or an average; a row counts 0 or 1.")
+        if self.row_values is not None and len(set(self.row_values)) < max(2, len(self.row_values)):
+            raise ValueError(f"row_values: must be two or more different numbers. Got {list(self.row_values)[:8]}.")
         return self
 
     @property

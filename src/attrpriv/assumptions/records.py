@@ -31,15 +31,15 @@ if TYPE_CHECKING:
 
     Whole = NDArray[np.int64]
 
-# Smaller resamples are of no use.
-_LEAST = 2
+# Smaller resamples are of no use, and larger ones of no more: they take gigabytes to draw.
+_LEAST, _MOST = 2, 20_000_000
 
 
 class Resamples(FrozenModel):
     """Which further laws are drawn from the file's rows: public, and the same everywhere."""
 
     number: Annotated[int, Field(strict=True, ge=0, le=200)] = Field(default=20, description="how many; 0: none")
-    size: Annotated[int, Field(strict=True, ge=_LEAST)] | None = Field(
+    size: Annotated[int, Field(strict=True, ge=_LEAST, le=_MOST)] | None = Field(
         default=None, description="rows of each; left out: a quarter of the file's"
     )
     seed: Annotated[int, Field(strict=True, ge=0)] = Field(default=1, description="which ones are drawn")
@@ -59,7 +59,7 @@ class Resamples(FrozenModel):
 
     def rows(self, table: RecordedTable) -> int:
         """How many rows a resample of this table has."""
-        return max(_LEAST, table.total // 4) if self.size is None else self.size
+        return max(_LEAST, min(_MOST, table.total // 4)) if self.size is None else self.size
 
 
 @dataclass(frozen=True, eq=False)

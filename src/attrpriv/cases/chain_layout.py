@@ -151,7 +151,9 @@ def _whose(chain: Chain) -> str:
 
 
 def _how(chain: Chain) -> str:
-    start = "it may start anywhere" if not chain.initial or chain.tolerance else ""
+    start = "it may start anywhere" if chain.any_start else ""
+    if chain.within_intervals:
+        return f"each probability to move on is within its stated interval, at every step; {start}"
     if chain.tolerance:
         return (
             f"each probability to move on is within {chain.tolerance:g} of the one stated (0 stays 0), at every step; {start}"

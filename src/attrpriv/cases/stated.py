@@ -1,9 +1,4 @@
-"""A statistic whose laws are written down: what is counted for it, and its law given each value of the secret.
-
-| stated statistic | tally |
-|---|---|
-| count(*) filter (where e) | rows with the event e count 1 |
-| sum(x), avg(x) | the values of an entry of x, in steps of their common unit |
+"""A statistic whose laws are written down, and its law given each value of the secret; what is counted is `stated_tally`.
 
 Each entry of the sensitive column of a `counts` assumption (numbers, or a network over the columns of one record) has such laws
 too: those of what its own row adds. All other rows are independent of that one, so that they may be anything, and known.
@@ -18,17 +13,18 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.laws import Laws
 from attrpriv.cases.lattice import one_query
-from attrpriv.cases.tally_layout import cell_condition, layout, some_value, whole_steps
+from attrpriv.cases.stated_tally import stated_tally
+from attrpriv.cases.tally_layout import Layout, layout
 from attrpriv.errors import QueryError, UsageError
 from attrpriv.methods.base.certificate import common_assumptions
 from attrpriv.methods.base.checks import StatedCheck
-from attrpriv.methods.base.tally import Tally, TallyCategory, TallyCell
+from attrpriv.methods.base.tally import Tally, TallyCategory
 from attrpriv.methods.base.tally_plan import ExpectedCount, Part
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
 from attrpriv.numerics.laws.records import Interval01, exactly
@@ -37,7 +33,6 @@ from attrpriv.problem.counted import count_pairs
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption, refusal_of, refusing
 from attrpriv.problem.secret import Secret
-from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import Query
 
 # Up to so many steps the law of the constant answer's error is looked at value by value.
@@ -107,7 +102,7 @@ def _stated(problem: Problem, theta: tuple[Laws, ...], query: Query) -> Stated:
     secret = _one_secret(problem)
     named = _Named.of(problem, secret, theta)
     _require_asked(theta, query)
-    tally = _tally(problem, theta[0])
+    tally = stated_tally(problem, theta[0])
     if problem.individuals is not None:
         _require_even(tally.support)
     cases = [StatedCase(k, _laws(member, named, tally), _prior(member, named)) for k, member in enumerate(theta)]
@@ -126,17 +121,27 @@ def _entries(problem: Problem, theta: tuple[Counts, ...], query: Query) -> State
         raise UsageError("assume: every assumption of a list must have the same categories.")
     names, cases = theta[0].categories, []
     for k, member in enumerate(theta):
-        laws = found.laws(member)
         shares = member.shares()
         weights = [float(sum(map(exactly, shares[name])) / 2) for name in names] if set(names) <= set(shares) else []
-        stated_laws = StatedLaws(found.values, tuple(laws[name] for name in names), len(names) - 1)
-        cases.append(StatedCase(k, stated_laws, tuple(weight / math.fsum(weights) for weight in weights)))
+        weights = weights or ([1.0] * len(names) if problem.n == 1 else [])
+        laws = _entry_laws(problem, member, found)
+        copies = (0.0,) * (len(laws.laws) - len(names)) if weights else ()
+        cases.append(StatedCase(k, laws, tuple(weight / math.fsum(weights) for weight in weights) + copies))
     if problem.n == 1:
-        prior = (1 / len(names),) * len(names)
-        alone = tuple(replace(case, prior=case.prior or prior) for case in cases)
         tally = found.tally.model_copy(update={"support": found.values})
-        return Stated(problem, theta, query, tally, alone, None, ())
+        return Stated(problem, theta, query, tally, tuple(cases), None, ())
     return Stated(problem, theta, query, found.tally, tuple(cases), None, (), one_row=True)
+
+
+def _entry_laws(problem: Problem, member: Counts, found: Layout) -> StatedLaws:
+    """The law of what a row adds, given each category of its entry.
+
+    A bin, and what counts as `other`, holds several values, each with a law of its own within the stated one: such a law is
+    there twice, so that two of these values are compared too.
+    """
+    laws, several = found.laws(member), member.sensitive in problem.bins
+    names = (*member.categories, *(name for name in member.categories if several or name == member.other))
+    return StatedLaws(found.values, tuple(laws[name] for name in names), len(names) - 1)
 
 
 def _one_secret(problem: Problem) -> Secret:
@@ -273,61 +278,6 @@ def _prior(member: Laws, named: _Named) -> tuple[float, ...]:
     return tuple(weight / total for weight in weights)
 
 
-# ----------------------------------------------------------------------------------------------------------------------------
-# What is counted, and the stated values in its steps.
-
-
-def _tally(problem: Problem, member: Laws) -> Tally:
-    tally = _event_tally(problem, member) if member.query.column is None else _sum_tally(problem, member)
-    return tally.model_copy(update={"support": _steps(problem, member, tally)})
-
-
-def _event_tally(problem: Problem, member: Laws) -> Tally:
-    event = parse_condition(member.query.where or "")
-    covering = tuple(filter(None, (some_value(column, event) for column in columns_of(event))))
-    cells = (TallyCell(name=str(event), where=str(event), value=1),)
-    return Tally(cells=cells, complete=False, categories=(), covering=covering, fill=problem.missing)
-
-
-def _sum_tally(problem: Problem, member: Laws) -> Tally:
-    column = member.query.column or ""
-    values = member.row_values or (member.values if problem.n == 1 else ())
-    if not values:
-        raise UsageError(f"row_values: must list the values that an entry of {column} can have, where rows are more than one.")
-    if column in problem.bins:
-        raise UsageError(f"bins: {column} is summed by its own values under stated laws. Leave its bins out.")
-    low, high = problem.bounds.get(column, (min(values), max(values)))
-    if min(values) < low or high < max(values):
-        raise UsageError(f"bounds: those of {column} must not cut off values that the assumption lists.")
-    if len(values) == 1:
-        raise UsageError(f"row_values: an entry of {column} must have two or more values.")
-    steps, unit, origin, order = whole_steps(column, [_plain(value) for value in values])
-    cells = tuple(
-        TallyCell(name=f"{values[k]:g}", where=str(cell_condition(problem, column, _plain(values[k]), k)), value=step)
-        for k, step in zip(order, steps, strict=True)
-    )
-    whole = {"unit": float(unit), "origin": float(origin)}
-    return Tally(cells=cells, complete=True, categories=(), fill=problem.missing, **whole)
-
-
-def _plain(value: float) -> int | float:
-    return int(value) if value == int(value) else value
-
-
-def _steps(problem: Problem, member: Laws, tally: Tally) -> tuple[int, ...]:
-    """The stated values, in steps; each must be one that so many rows can add up to."""
-    query, n = member.query, problem.n
-    found = []
-    for value in member.values:
-        whole = exactly(value) * n if query.kind == "avg" else exactly(value)
-        steps = whole if query.kind == "count" else (whole - exactly(tally.origin) * n) / exactly(tally.unit)
-        near = round(steps)
-        if abs(steps - near) > Fraction(1, 10**6) or not 0 <= near <= n * max(cell.value for cell in tally.cells):
-            raise UsageError(f"values: must be ones that {query.text} of {n} rows can have. Got {value:g}.")
-        found.append(near)
-    return tuple(found)
-
-
 def _laws(member: Laws, named: _Named, tally: Tally) -> StatedLaws:
     laws: tuple[tuple[Interval01, ...], ...] = tuple(member.given[name] for name in named.names)
     return StatedLaws(tally.support, laws, named.apart)
@@ -383,8 +333,18 @@ def _row_assumptions(found: Stated) -> tuple[str, ...]:
     lines = ["rows are independent, and given its entry a row adds to the statistic by the law that is stated: assumed"]
     lines += [f"{'one of: ' if len(found.theta) > 1 else ''}{member}" for member in found.theta]
     lines += [f"the law of {c} is that of its entries with missing ones replaced" for c in problem.missing]
+    lines += list(dict.fromkeys(line for member in problem.assumed(Counts) for line in _of_several(problem, member)))
     known = "the adversary may know all other rows, and nothing of the row whose entry is hidden"
     return (*lines, known, *common_assumptions(problem))
+
+
+def _of_several(problem: Problem, member: Counts) -> list[str]:
+    """What is assumed of values that are not told apart."""
+    lines = [f"each value of {member.sensitive} in a bin has a law within the one stated of that bin"]
+    lines = lines if member.sensitive in problem.bins else []
+    if member.other is not None:
+        lines.append(f"each value that counts as {member.other}, a missing entry too, has a law within the one stated of it")
+    return lines
 
 
 def stated_notes(found: Stated) -> tuple[str, ...]:

@@ -98,6 +98,8 @@ class Hidden:
 
 def hidden_by(case: Case, part: ColumnPlan, records: PublicRows) -> Hidden:
     secret, query = case.secret, NumberRead(part.column, part.fill, part.clip)
+    if any(member.lists_tables for member in case.problem.theta):
+        raise UsageError("its promise is for the laws listed. To have these rows covered, list their file under further.")
     if secret.parameter is not None or secret.cases is not None or secret.entries is not None or secret.whole_columns:
         raise UsageError(f"only values of a mean, sum, count or share of the table are compared. Got {secret}.")
     composition = secret.composition

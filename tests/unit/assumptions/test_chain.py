@@ -48,6 +48,47 @@ def test_any_start_a_tolerance_and_several_persons() -> None:
     )
 
 
+INTERVALS = {"low": [[0.8, 0.05], [0.3, 0.5]], "high": [[0.95, 0.2], [0.5, 0.7]]}
+
+
+def test_intervals_of_each_probability_to_move_on() -> None:
+    chain = Chain(**STATED | {"transition": INTERVALS})
+    assert chain.members == (ChainFamily(((0.8, 0.05), (0.3, 0.5)), ((0.95, 0.2), (0.5, 0.7))),)
+    assert Chain.from_json(chain.to_json()) == chain
+    assert chain.to_json()["transition"] == INTERVALS
+    assert str(chain).endswith("states 0, 1, each probability to move on within its interval, whatever its start")
+    alike = Chain(**STATED | {"transition": [[0.75, 0.25], [0.25, 0.75]], "tolerance": 0.125})
+    low, high = [[0.625, 0.125], [0.125, 0.625]], [[0.875, 0.375], [0.375, 0.875]]
+    assert Chain(**STATED | {"transition": {"low": low, "high": high}}).members == alike.members
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"tolerance": 0.1}, "chain: tolerance: must be 0 where intervals are stated. Got 0.1."),
+        ({"transition": {"low": INTERVALS["low"]}}, "transition.high: is required"),
+        ({"transition": INTERVALS | {"to": 1}}, "transition.to: unknown key"),
+        (
+            {"transition": {"low": INTERVALS["high"], "high": INTERVALS["low"]}},
+            "chain: transition: row 1: must be probabilities or intervals [low, high] from 0 to 1. Got 0.95 to 0.8.",
+        ),
+        ({"transition": INTERVALS | {"high": [[0.85, 0.1], [0.5, 0.7]]}}, "chain: transition: row 1: must hold a law"),
+        ({"transition": INTERVALS | {"high": [[0.95, float("nan")], [0.5, 0.7]]}}, "transition.high[0][1]: must be a finite"),
+        ({"transition": INTERVALS | {"high": [[0.95, 1.5], [0.5, 0.7]]}}, "chain: transition: row 1: must be probabilities"),
+        ({"transition": INTERVALS | {"high": [[0.95, 0.2]]}}, "chain: transition: must have as many upper as lower rows."),
+        ({"transition": INTERVALS, "initial": [0.5, 0.6]}, "chain: initial: must sum to 1."),
+        (
+            {"transition": INTERVALS, "initial": "any", "states": [0, 1, 2]},
+            "chain: transition: must have one row for each of 3",
+        ),
+    ],
+)
+def test_intervals_that_are_none(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        Chain(**STATED | {"transition": INTERVALS} | changes)
+    assert str(caught.value).startswith(says)
+
+
 def test_names_are_states_too() -> None:
     assert not Chain(**STATED | {"states": ["home", "away"]}).numeric
 
@@ -67,6 +108,19 @@ def test_names_are_states_too() -> None:
         ({"transition": [0.9, 0.1]}, "transition: must be a matrix, one row a state, or a list of such. Got [0.9, 0.1]."),
         ({"tolerance": 1}, "tolerance: must be less than 1. Got 1."),
         ({"longest": 0}, "longest: must be at least 1. Got 0."),
+        ({"longest": True}, "longest: must be a whole number. Got True."),
+        ({"longest": 2.0}, "longest: must be a whole number. Got 2.0."),
+        ({"initial": [3, 0], "tolerance": 0.05}, "chain: initial: probabilities must be from 0 to 1. Got 3."),
+        ({"initial": [0.5, 0.4, 0.1], "tolerance": 0.05}, "chain: transition: must have one row for each of 3 states. Got 2."),
+        ({"initial": [], "tolerance": 0.05}, "chain: initial: must have from 2 to 64 probabilities, one a state. Got 0."),
+        (
+            {"transition": [[0.9, 0.2], [0.4, 0.6]], "tolerance": 0.1},
+            "chain: transition: row 1: must sum to 1. Got a sum of 1.1, off by +0.1.",
+        ),
+        (
+            {"transition": [[0.9, 0.2], [0.4, 0.6]], "initial": "any"},
+            "chain: transition: row 1: must sum to 1. Got a sum of 1.1, off by +0.1.",
+        ),
         ({"tolerance": None}, "tolerance: "),
     ],
 )

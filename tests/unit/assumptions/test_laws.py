@@ -38,6 +38,8 @@ def laws(**changes: Any) -> Laws:
         ({"given": {0: [1, 0, 0], "0": [0, 0.5, 0.5]}}, "given: must give each value of the secret once"),
         ({"prior": {"2": 0.5}}, "prior: names values of the secret that given has. Got 2."),
         ({"row_values": [0, 1]}, "row_values: are for a sum or an average"),
+        ({"statistic": "sum(x)", "row_values": [1, 1]}, "row_values: must be two or more different numbers. Got [1.0, 1.0]."),
+        ({"statistic": "sum(x)", "row_values": [1]}, "row_values: must be two or more different numbers. Got [1.0]."),
         ({"sensitive": "flu"}, "sensitive"),
     ],
 )

@@ -111,6 +111,7 @@ def test_a_policy_keeps_the_rows_and_not_the_place(tmp_path: Path) -> None:
         ({"columns": ["sex", "hours"]}, "file: must have the columns sex, hours"),
         ({"file": 3}, "must be the path of a Parquet or CSV file"),
         ({"resamples": {"size": 1}}, "size"),
+        ({"resamples": {"size": 10**12}}, "size"),
         ({"resamples": {"number": -1}}, "number"),
     ],
 )

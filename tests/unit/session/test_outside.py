@@ -130,6 +130,14 @@ def test_what_is_read_must_have_a_stated_law(reads: str, tmp_path: Path) -> None
         assert session.recorded() == ()
 
 
+def test_who_reads_the_hidden_column_reads_whole_rows(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path) as session,
+        pytest.raises((RefusedError, UsageError), match="smoker is what is hidden"),
+    ):
+        session.bridge(reads="smoker")
+
+
 def test_a_column_in_bins_is_not_read_alone(tmp_path: Path) -> None:
     """Who reads the column sees more than the bin, and the law within a bin is not stated."""
     law = {name: {"values": ["short", "long"], "probabilities": [p, 1 - p]} for name, p in (("yes", 0.6), ("no", 0.8))}

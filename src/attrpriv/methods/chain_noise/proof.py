@@ -138,7 +138,7 @@ def _ratio(chain: MarkovChain | ChainFamily, length: int) -> ChainRatio:
 class ChainSequence(Evidence):
     """Everything released so far about the entries of a chain, and what each of them loses by it."""
 
-    room: ClassVar[str] = "State intervals in transition, or list further matrices."
+    room: ClassVar[str] = "State intervals (transition: {low, high}), or list further matrices."
     goes_on: ClassVar[bool] = True
     column: str = Field(description="the column whose entries are the chain; nothing else is read")
     states: tuple[str, ...] = Field(min_length=2, description="the states, in the order of all values")

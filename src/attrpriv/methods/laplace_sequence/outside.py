@@ -21,6 +21,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from attrpriv.assumptions.counts import Counts
 from attrpriv.cases.lattice import Counted, count_assumptions, counted, independent_rows
 from attrpriv.errors import QueryError
 from attrpriv.frozen import Positive
@@ -89,6 +90,8 @@ def _read(problem: Problem, reads: str) -> Counted:
     column = parse_column(reads)
     if column is None:
         query = Query("count", where=str(parse_condition(reads)))
+    elif any(column == member.sensitive for member in problem.assumed(Counts)):
+        raise QueryError(f"reads: {column} is what is hidden, and tells as much as whole rows; leave reads out.")
     elif column in problem.bins:  # the law of its bins is stated; whoever reads the column sees more than the bin
         raise QueryError(
             f"reads: must be an event, or a column that has no bins: the law within a bin is not known. Got {reads}."

@@ -166,6 +166,47 @@ def test_the_laws_of_one_row_do_not_prove_a_draw_from_all_of_them() -> None:
     assert evidence.model_copy(update={"one_row": True}).delta(0.2) == 1.0
 
 
+# Values that are not told apart, each with a law of its own: the assumption, bins, and chances of tall = 1 that it allows.
+SEVERAL: dict[str, tuple[Any, Any, tuple[Fraction, ...]]] = {
+    "two values that count as other": (
+        Counts(sensitive="ward", given={"tall = 1": {"a": 0.5, "b": 0.5, "rest": (0.1, 0.9)}}, other="rest"),
+        {},
+        (Fraction(1, 2), Fraction(1, 10), Fraction(9, 10)),
+    ),
+    "two values of a bin": (
+        Counts(sensitive="age", given={"tall = 1": {"young": (0.1, 0.9), "old": 0.5}}),
+        {"bins": {"age": (0.0, 40.0, 80.0)}},
+        (Fraction(1, 2), Fraction(1, 10), Fraction(9, 10)),
+    ),
+}
+
+
+def tall_of(n: int, chances: tuple[Fraction, ...]) -> list[list[Fraction]]:
+    """The law of the count of n rows for each chance of the first one; the others are tall with probability 1/2."""
+    others = [Fraction(math.comb(n - 1, k), 2 ** (n - 1)) for k in range(n)]
+    return [
+        [(1 - p) * one + p * less for one, less in zip([*others, Fraction(0)], [Fraction(0), *others], strict=True)]
+        for p in chances
+    ]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_values_that_are_not_told_apart_are_hidden_from_each_other_too(
+    name: str, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theta, changes, chances = SEVERAL[name]
+    secrets = (Secret(f"entries({theta.sensitive})"),)
+    asked = problem(theta, queries=(Query("count", where="tall = 1"),), secrets=secrets, epsilon=1.0, n=n, **changes)
+    made = plan(asked, "laplace")
+    assert loss(tall_of(n, chances), made.noise.scale) <= 1
+    assert any("has a law within the one stated of" in line for line in made.certificate.assumes)
+    # The planted mistake, which this once had: one law for each category.
+    monkeypatch.setattr(case, "StatedLaws", lambda steps, given, apart: StatedLaws(steps, given[: len(theta.categories)], 1))
+    if n == 1:
+        assert loss(tall_of(n, chances), plan(asked, "laplace").noise.scale) > 1
+
+
 EXACT = {"tall = 1": {"low": 0.25, "middle": 0.5, "high": 0.75}}
 
 
