@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import yaml
 
 from attrpriv.errors import AttrprivError, PolicyError, UsageError
 from attrpriv.policy import Policy
-from attrpriv.policy.strict_yaml import composed, load_strict
+from attrpriv.policy.strict_yaml import MAX_BYTES, composed, load_strict
 from attrpriv.studio.folder import Folder, digest_of
 
 TODO = "TODO"
 _MOST_STEPS = 200
+_MOST_BYTES = 64 << 20  # of the journal; the oldest steps are forgotten first
 Place = tuple[str | int, ...]
 
 
@@ -51,14 +53,9 @@ class Draft:
     @property
     def text(self) -> str:
         """What the file says now."""
-        failed = False
-        try:
-            return self.path.read_bytes().decode("utf-8")
-        except (OSError, UnicodeError):
-            failed = True
-        if failed:
-            raise PolicyError(f"{self.name}: must be text in UTF-8 that can be read. Got a file that is not.")
-        return ""
+        with suppress(OSError, ValueError):  # also what is no UTF-8
+            return _start_of(self.path, MAX_BYTES).decode("utf-8")
+        raise PolicyError(f"{self.name}: must be text in UTF-8 of at most 4 MiB that can be read. Got a file that is not.")
 
     @property
     def digest(self) -> str:
@@ -150,16 +147,27 @@ class Draft:
         return self.path.with_name(f".{self.name}.undo")
 
     def _kept(self) -> list[str]:
-        if self._journal.is_symlink():  # nothing that this module has written
+        if self._journal.is_symlink() or not self._journal.is_file():  # nothing that this module has written
             return []
         try:
-            found = json.loads(self._journal.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(_start_of(self._journal, _MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
             return []
         return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
 
     def _keep(self, texts: list[str]) -> None:
-        os.replace(_beside(self._journal, json.dumps(texts)), self._journal)
+        while len(said := json.dumps(texts)) > _MOST_BYTES:
+            texts = texts[1:]
+        os.replace(_beside(self._journal, said), self._journal)
+
+
+def _start_of(place: Path, most: int) -> bytes:
+    """The content of a file that is not longer than that."""
+    with place.open("rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise ValueError("longer")
+    return found
 
 
 def _beside(place: Path, text: str) -> Path:
