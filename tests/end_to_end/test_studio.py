@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import time
 from html import unescape
 from pathlib import Path
@@ -276,10 +277,15 @@ def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Pa
     assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
 
 
-def test_it_ends_by_itself_when_nobody_asks(tmp_path: Path) -> None:
+def test_it_ends_by_itself_when_nobody_asks_and_has_logged_nothing(tmp_path: Path) -> None:
     with studio(tmp_path, "--idle", "0.0005") as (browser, process):
         assert browser.opened().status == 200
+        with socket.create_connection(("127.0.0.1", int(browser.host.partition(":")[2])), timeout=20) as sock:
+            sock.sendall(b"no request at all\r\n\r\n")
+            sock.recv(1_000)
         assert process.wait(timeout=60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
 
 
 def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:

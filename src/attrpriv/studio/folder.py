@@ -20,7 +20,7 @@ from attrpriv.errors import PolicyError, UsageError
 from attrpriv.formatting import printable
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import read_strict
-from attrpriv.problem.places import WILD, files_of, is_pattern, is_remote, is_url
+from attrpriv.problem.places import WILD, files_of, is_pattern, is_remote, is_url, usable
 
 TABLES = (".parquet", ".csv")
 _POLICY = re.compile(r"^(protect|data):", flags=re.MULTILINE)
@@ -45,7 +45,7 @@ class Folder:
         """The place of this name, where it is in the folder after every link is followed."""
         wrong = not name or "\0" in name
         try:
-            found = self.root if wrong else (self.root / name).resolve()
+            found = self.root if wrong else (self.root / usable(key, name)).resolve()
         except (OSError, RuntimeError, ValueError):  # a circle of links
             wrong = True
         if wrong or found == self.root or not found.is_relative_to(self.root):

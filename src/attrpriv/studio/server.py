@@ -36,8 +36,12 @@ def serve(folder: Folder, sock: socket.socket, keys: Keys, idle: float, started:
     """Answer until nobody has asked for `idle` seconds, or the process is told to end."""
     config = uvicorn.Config(
         make_app(folder, keys),
+        http="h11",
+        loop="asyncio",
         log_config=None,
+        log_level="critical",  # a traceback can quote a cell
         access_log=False,
+        proxy_headers=False,
         lifespan="off",
         ws="none",
         server_header=False,

@@ -63,7 +63,7 @@ def told_at(state: CurveState, epsilon: float) -> dict[str, Any]:
         "sentence": _sentence(found, epsilon),
         "pictures": "" if not isinstance(found, Point) else _pictures(state, found),
         "progress": _progress(state),
-        "ended": state.ended in ("done", "failed"),
+        "ended": bool(state.ended),
     }
 
 
@@ -95,4 +95,6 @@ def _progress(state: CurveState) -> str:
         return FAILED
     if state.ended == "done":
         return f"The curve is complete: {state.done} epsilons."
+    if state.ended == "cancelled":
+        return f"The curve stopped at {state.done} of {state.total} epsilons: another page asked for one. Load this page again."
     return f"The curve is being computed: {state.done} of {state.total} epsilons."
