@@ -108,6 +108,15 @@ def test_age_is_hidden_from_a_model_by_a_reference_view(tmp_path: Path) -> None:
         assert "What the view keeps" in compare.text
         drawn = confirmed(browser, base, "Draw the view")
         assert "the view was drawn" in drawn.words
+        again = good(browser.get(f"{base}/release")).form("Draw the view")
+        assert ("out", "people.view-2.parquet") in again.fields
+        for out, why in (
+            ("people.view.parquet", "a new file"),
+            ("a\n.parquet", "the name of"),
+            ("a" * 300 + ".parquet", "240"),
+        ):
+            told = browser.send(again, typed="release people", out=out)
+            assert (told.status, why in told.problem) == (422, True)
         kept = pq.read_table(tmp_path / "people.view.parquet")
         counts = kept.column("age").value_counts().to_pylist()
         public = pq.read_table(tmp_path / "census.parquet").column("age").to_numpy()

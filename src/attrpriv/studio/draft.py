@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +97,9 @@ class Draft:
         known = self._wrong(before)
         if wrong is not None and TODO not in str(wrong) and str(wrong) != str(known):
             raise wrong
-        self._keep([*self._kept(), before][-_MOST_STEPS:])
-        self._write(text)
+        with writing("policy"):
+            self._keep([*self._kept(), before][-_MOST_STEPS:])
+            self._write(text)
 
     def undo(self, seen: str) -> None:
         """Take the last change back."""
@@ -106,8 +107,9 @@ class Draft:
         kept = self._kept()
         if not kept:
             raise UsageError("undo: nothing was changed here yet.")
-        self._write(kept[-1])
-        self._keep(kept[:-1])
+        with writing("policy"):
+            self._write(kept[-1])
+            self._keep(kept[:-1])
 
     @property
     def steps(self) -> int:
@@ -126,7 +128,8 @@ class Draft:
         try:
             load_strict(text, where=self.name)
             self.folder.require_inside(stated(text))
-            beside = _beside(self.path, text)
+            with writing("policy"):
+                beside = _beside(self.path, text)
             Policy.load(beside)
         except AttrprivError as error:
             return error
@@ -138,9 +141,7 @@ class Draft:
     def _write(self, text: str) -> None:
         """In one step: a server that is killed leaves the old text or the new one."""
         place = self.path.resolve()
-        beside = _beside(place, text)
-        shutil.copymode(place, beside)
-        os.replace(beside, place)
+        _put(place, text, like=place)
 
     @property
     def _journal(self) -> Path:
@@ -158,7 +159,7 @@ class Draft:
     def _keep(self, texts: list[str]) -> None:
         while len(said := json.dumps(texts)) > _MOST_BYTES:
             texts = texts[1:]
-        os.replace(_beside(self._journal, said), self._journal)
+        _put(self._journal, said)
 
 
 def _start_of(place: Path, most: int) -> bytes:
@@ -168,6 +169,28 @@ def _start_of(place: Path, most: int) -> bytes:
     if len(found) > most:
         raise ValueError("longer")
     return found
+
+
+@contextmanager
+def writing(key: str) -> Iterator[None]:
+    """What an operating system says of a file that it does not write, in words of ours."""
+    with suppress(OSError):
+        yield
+        return
+    raise UsageError(
+        f"{key}: must be in a folder that can be written. Got one that cannot. Look at its permissions and its room."
+    )
+
+
+def _put(place: Path, text: str, like: Path | None = None) -> None:
+    """A file of this text, with the permissions of another one."""
+    beside = _beside(place, text)
+    try:
+        if like is not None:
+            shutil.copymode(like, beside)
+        os.replace(beside, place)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _beside(place: Path, text: str) -> Path:

@@ -44,7 +44,12 @@ def test_the_address_in_the_list_of_processes_is_good_once(
 ) -> None:
     """Every user of the machine can read with which address a browser was started."""
     opened, there = list[str](), Event()
-    monkeypatch.setattr(webbrowser, "open", lambda address: (opened.append(address), there.set()))
+
+    def opens(address: str) -> None:
+        opened.append(address)
+        there.set()
+
+    monkeypatch.setattr(webbrowser, "open", opens)
     keys = Keys(1)
     _started(tmp_path, keys, browser=True, as_json=False)
     assert there.wait(20)
