@@ -108,7 +108,9 @@ def test_age_is_hidden_from_a_model_by_a_reference_view(tmp_path: Path) -> None:
         assert "What the view keeps" in compare.text
         drawn = confirmed(browser, base, "Draw the view")
         assert "the view was drawn" in drawn.words
-        again = good(browser.get(f"{base}/release")).form("Draw the view")
+        told = good(browser.get(f"{base}/release"))
+        assert "the same rows are written again" in told.words
+        again = told.form("Draw the view")
         assert ("out", "people.view-2.parquet") in again.fields
         for out, why in (
             ("people.view.parquet", "a new file"),
@@ -152,7 +154,9 @@ def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
         }
         good(browser.send(know.form("Save the numbers"), **numbers))
         assert "a study of 2019" in good(browser.get(f"{base}/report")).words
+        assert "statistic at a public composition" in good(browser.get(f"{base}/compare")).words
         shown = confirmed(browser, base)
+        assert "they are repeated as they are" in good(browser.get(f"{base}/release")).words
     (entry,) = ledger(tmp_path, "patients.yaml")
     assert str(entry["answers"][0]["value"]) in shown.words.replace(",", "")
     assert "stay > 7" in shown.words

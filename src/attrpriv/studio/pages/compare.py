@@ -49,11 +49,13 @@ def show(asked: Asked) -> Html:
         return together(paragraph("Nothing can be compared as the policy stands."), alert(error), further(asked, "files"))
     return together(
         _refused(asked, planned),
+        None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),
         _budget(asked, planned),
         [
             _ranking(asked, place, one)
             for place, one in enumerate(planned.ranked.rankings if planned.ranked is not None else ())
         ],
+        [paragraph(f"Warning: {line}", "warn") for line in planned.advice],
         listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
         None if planned.view is None else _view(planned.view, "view"),
         further(asked, "files"),
@@ -93,7 +95,16 @@ def _ranking(asked: Asked, place: int, ranking: Ranking) -> Html:
         parts.append(table("Side by side, best first; no row was read", ANSWERS, rows, numbers=(3, 4)))
     reasons = [f"{', '.join(names)}: {reason}" for reason, names in ranking.reasons.items()]
     parts.append(h("details", h("summary", f"Refused: {len(ranking.refused):,}"), listed(reasons)) if reasons else together())
-    return together(parts, _outsider(asked, place, chosen) if chosen is not None else None)
+    return together(parts, *(() if chosen is None else (_remarks(ranking, chosen), _outsider(asked, place, chosen))))
+
+
+def _remarks(ranking: Ranking, chosen: Plan) -> Html:
+    """What is to be known of the choice."""
+    lines = [line for line in (ranking.order, *chosen.remarks) if line is not None]
+    return together(
+        None if ranking.beside is None else paragraph(ranking.beside),
+        h("details", h("summary", f"Notes: {len(lines):,}"), listed(lines)) if lines else None,
+    )
 
 
 def answer_rows(plan: Plan, said: str = "") -> list[tuple[str, ...]]:

@@ -44,6 +44,7 @@ def _restated(planned: Planned) -> Html:
     warnings = [line for plan in _plans(planned) for line in plan.warnings]
     warnings += [] if planned.view is None else planned.view.warnings
     return together(
+        None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),
         heading("What stays hidden"),
         listed(map(str, policy.protect)),
         heading("What is released"),
@@ -56,7 +57,7 @@ def _restated(planned: Planned) -> Html:
         paragraph(f"Epsilon {policy.epsilon:g}, delta {policy.delta:g}, for everything together."),
         heading("What it rests on") if assumes else None,
         listed(dict.fromkeys(assumes)),
-        [paragraph(f"Warning: {line}", "warn") for line in dict.fromkeys(warnings)],
+        [paragraph(f"Warning: {line}", "warn") for line in dict.fromkeys([*warnings, *planned.advice])],
         paragraph(f"Policy digest {policy.digest}", "dim"),
         paragraph(f"Head of the ledger: {planned.head or 'nothing was released yet'}", "dim"),
     )
