@@ -7,13 +7,17 @@ import re
 import signal
 import socket
 import time
+from contextlib import suppress
 from html import unescape
+from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from attrpriv.policy.strict_yaml import dump_strict
 from tests.end_to_end.material import attrpriv, contents, school, students, write_table
@@ -296,7 +300,7 @@ def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Pa
 
 
 def test_it_ends_by_itself_when_nobody_asks_and_has_logged_nothing(tmp_path: Path) -> None:
-    with studio(tmp_path, "--idle", "0.0005") as (browser, process):
+    with studio(tmp_path, "--idle", "0.001") as (browser, process):
         assert browser.opened().status == 200
         with socket.create_connection(("127.0.0.1", int(browser.host.partition(":")[2])), timeout=20) as sock:
             sock.sendall(b"no request at all\r\n\r\n")
@@ -304,6 +308,23 @@ def test_it_ends_by_itself_when_nobody_asks_and_has_logged_nothing(tmp_path: Pat
         assert process.wait(timeout=60) == 0
         assert process.stderr is not None
         assert process.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_whoever_ends_it_is_not_kept_waiting_by_a_page(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    slow = "import time\nfrom attrpriv.studio.pages import table\ntable.show = lambda asked: time.sleep(600)\n"
+    with studio(tmp_path, before=slow) as (browser, process):
+        browser.opened()
+
+        def asks() -> None:
+            with suppress(OSError, HTTPException):  # it ends before it answers
+                browser.get(f"/p/{policy.name}/table")
+
+        Thread(target=asks, daemon=True).start()
+        time.sleep(2)  # so that it has begun
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
 
 
 def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:

@@ -12,9 +12,7 @@ words it, any other by its type alone, because an engine's message can quote a v
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -32,6 +30,7 @@ from attrpriv.studio.folder import Folder
 from attrpriv.studio.html import Html, h, paragraph, together
 from attrpriv.studio.layout import SCREENS, page
 from attrpriv.studio.security import Guard, Keys
+from attrpriv.studio.worker import Worker
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -43,7 +42,7 @@ _SCREENS = (*SCREENS, "report")
 def make_app(folder: Folder, keys: Keys) -> Starlette:
     """The studio of one folder."""
     studio = Studio(folder, keys)
-    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="studio")
+    worker = Worker()
 
     def by_worker(work: Callable[[Request], Response]) -> Callable[[Request], Any]:
         def surely(request: Request) -> Response:
@@ -55,7 +54,7 @@ def make_app(folder: Folder, keys: Keys) -> Starlette:
                 return _lost(studio, unexpected(error), 500)
 
         async def answer(request: Request) -> Response:
-            return await asyncio.get_running_loop().run_in_executor(worker, surely, request)
+            return await worker.done(lambda: surely(request))
 
         return answer
 
