@@ -72,7 +72,8 @@ def _sentence(found: Point | Refused | None, epsilon: float) -> str:
         return f"Epsilon {epsilon:g}: not computed yet."
     near = "" if found.epsilon == epsilon else f" (computed at {found.epsilon:g}, the next one below so far)"
     if isinstance(found, Refused):
-        return f"Epsilon {epsilon:g}{near}: nothing can be released. {found.error}"
+        why = " ".join(one.line for one in found.error.causes) or str(found.error)  # the reasons stand above
+        return f"Epsilon {epsilon:g}{near}: nothing can be released. {why}"
     errors = [f"{query} off by about {'what is known once read' if e is None else number(e)}" for query, e in found.errors]
     said = f"Epsilon {epsilon:g}{near}: {', '.join(errors)}, by {' and '.join(found.mechanisms)}."
     if found.tells is None or found.tells.after.how == "unknown":

@@ -6,8 +6,10 @@ import pytest
 
 from attrpriv.errors import Cause, RefusedError, Way
 from attrpriv.problem.refusal import Refusal
+from attrpriv.studio.curve import CurveState, Refused
 from attrpriv.studio.layout import alert
 from attrpriv.studio.pages.compare import place_of
+from attrpriv.studio.slider import told_at
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,12 @@ def test_reasons_are_a_list_and_escaped() -> None:
     assert "<p>nothing fits.</p>" in told
     assert told.count("<li>") == 3
     assert "<li>one: &lt;one&gt; is too large.</li>" in told
+
+
+def test_the_slider_tells_the_nearest_way_out_and_not_every_reason_again() -> None:
+    near = Refusal(Cause.BUDGET, "delta is 0.", needs="delta above 0", query="avg(x)")
+    error = RefusedError.told((Way("nothing fits.", (("one", near), ("two", near))),), (near,))
+    told = told_at(CurveState(1, (Refused(1.0, error),), "done"), 1.0)["sentence"]
+    assert told == "Epsilon 1: nothing can be released. avg(x): the budget does not suffice; what helps: delta above 0."
+    plain = told_at(CurveState(1, (Refused(1.0, RefusedError("no.")),), "done"), 1.0)["sentence"]
+    assert plain == "Epsilon 1: nothing can be released. no."
