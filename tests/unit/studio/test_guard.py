@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import webbrowser
 from pathlib import Path
 from threading import Event
@@ -20,6 +21,7 @@ from attrpriv.studio.slider import told_at
 pytest.importorskip("starlette", reason="starlette, which the studio needs, is not installed")
 from attrpriv.studio.app import make_app
 from attrpriv.studio.security import Keys
+from attrpriv.studio.server import listening
 
 
 def asked(place: Path, keys: Keys, address: str, cookie: str = "") -> tuple[int, dict[str, str], str]:
@@ -82,3 +84,10 @@ def test_a_curve_that_another_page_stopped_is_not_asked_for_again_and_again() ->
     told = told_at(CurveState(14, (), "cancelled"), 1.0)
     assert told["ended"]
     assert told["progress"] == "The curve stopped at 0 of 14 epsilons: another page asked for one. Load this page again."
+
+
+def test_answers_are_sent_at_once() -> None:
+    """asyncio lets no answer wait for an acknowledgement, on sockets that name their protocol."""
+    with listening(0) as sock:
+        assert sock.getsockname()[0] == "127.0.0.1"
+        assert (sock.proto, sock.type) == (socket.IPPROTO_TCP, socket.SOCK_STREAM)
