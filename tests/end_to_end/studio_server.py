@@ -167,9 +167,9 @@ class Browser:
 
 
 @contextmanager
-def studio(folder: Path, *options: str) -> Iterator[tuple[Browser, subprocess.Popen[bytes]]]:
-    """The command in a process, and a browser that has not opened its address yet."""
-    code = "import sys; sys.argv[0] = 'attrpriv'\nfrom attrpriv.cli import main\nmain()"
+def studio(folder: Path, *options: str, before: str = "") -> Iterator[tuple[Browser, subprocess.Popen[bytes]]]:
+    """The command in a process, and a browser that has not opened its address yet. `before`: what the process does first."""
+    code = f"{before}import sys; sys.argv[0] = 'attrpriv'\nfrom attrpriv.cli import main\nmain()"
     command = [sys.executable, "-c", code, "studio", str(folder), "--no-browser", "--json", *options]
     process = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import time
+from contextlib import suppress
 from html import unescape
+from http.client import HTTPException
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from attrpriv.policy.strict_yaml import dump_strict
 from tests.end_to_end.material import attrpriv, contents, school, students, write_table
@@ -107,6 +112,17 @@ def test_age_is_hidden_from_a_model_by_a_reference_view(tmp_path: Path) -> None:
         assert "What the view keeps" in compare.text
         drawn = confirmed(browser, base, "Draw the view")
         assert "the view was drawn" in drawn.words
+        told = good(browser.get(f"{base}/release"))
+        assert "the same rows are written again" in told.words
+        again = told.form("Draw the view")
+        assert ("out", "people.view-2.parquet") in again.fields
+        for out, why in (
+            ("people.view.parquet", "a new file"),
+            ("a\n.parquet", "the name of"),
+            ("a" * 300 + ".parquet", "240"),
+        ):
+            told = browser.send(again, typed="release people", out=out)
+            assert (told.status, why in told.problem) == (422, True)
         kept = pq.read_table(tmp_path / "people.view.parquet")
         counts = kept.column("age").value_counts().to_pylist()
         public = pq.read_table(tmp_path / "census.parquet").column("age").to_numpy()
@@ -142,7 +158,9 @@ def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
         }
         good(browser.send(know.form("Save the numbers"), **numbers))
         assert "a study of 2019" in good(browser.get(f"{base}/report")).words
+        assert "statistic at a public composition" in good(browser.get(f"{base}/compare")).words
         shown = confirmed(browser, base)
+        assert "they are repeated as they are" in good(browser.get(f"{base}/release")).words
     (entry,) = ledger(tmp_path, "patients.yaml")
     assert str(entry["answers"][0]["value"]) in shown.words.replace(",", "")
     assert "stay > 7" in shown.words
@@ -247,12 +265,17 @@ def test_a_killed_server_loses_nothing(tmp_path: Path) -> None:
 def test_no_screen_shows_anything_of_the_rows_or_reads_them(tmp_path: Path) -> None:
     policy = school(tmp_path)
     planted = {"weight": [987_654_321] * 400, "income": [987_654_322] * 400, "gender": ["planted-cell"] * 400}
-    pq.write_table(pa.table(planted), tmp_path / "students.parquet")
+    table = tmp_path / "students.parquet"
+    pq.write_table(pa.table(planted), table)
+    whole = bytearray(table.read_bytes())
+    rows = slice(4, len(whole) - 8 - int.from_bytes(whole[-8:-4], "little"))
+    whole[rows] = bytes(len(whole[rows]))  # whoever reads a row now fails; names, types and statistics are in the footer
+    table.write_bytes(whole)
     before = contents(tmp_path)
     with opened(tmp_path) as browser:
         pages = [browser.get("/"), *(browser.get(f"/p/{policy.name}/{screen}") for screen in SCREENS)]
-        assert [page.status for page in pages] == [200] * len(pages)
         for page in pages:
+            assert (page.status, page.problem) == (200, "")
             assert not {"987654321", "987,654,321", "987654322", "987,654,322", "planted-cell"} & {*page.words.split()}
             assert "planted" not in page.text
             assert "98765432" not in page.text.replace(",", "")
@@ -276,10 +299,32 @@ def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Pa
     assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
 
 
-def test_it_ends_by_itself_when_nobody_asks(tmp_path: Path) -> None:
-    with studio(tmp_path, "--idle", "0.0005") as (browser, process):
+def test_it_ends_by_itself_when_nobody_asks_and_has_logged_nothing(tmp_path: Path) -> None:
+    with studio(tmp_path, "--idle", "0.001") as (browser, process):
         assert browser.opened().status == 200
+        with socket.create_connection(("127.0.0.1", int(browser.host.partition(":")[2])), timeout=20) as sock:
+            sock.sendall(b"no request at all\r\n\r\n")
+            sock.recv(1_000)
         assert process.wait(timeout=60) == 0
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_whoever_ends_it_is_not_kept_waiting_by_a_page(tmp_path: Path) -> None:
+    policy = school(tmp_path)
+    slow = "import time\nfrom attrpriv.studio.pages import table\ntable.show = lambda asked: time.sleep(600)\n"
+    with studio(tmp_path, before=slow) as (browser, process):
+        browser.opened()
+
+        def asks() -> None:
+            with suppress(OSError, HTTPException):  # it ends before it answers
+                browser.get(f"/p/{policy.name}/table")
+
+        Thread(target=asks, daemon=True).start()
+        time.sleep(2)  # so that it has begun
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=120) == 130
 
 
 def test_a_release_that_cannot_be_is_told_as_the_command_line_tells_it(tmp_path: Path) -> None:

@@ -120,6 +120,24 @@ def test_the_cookie_is_strict_and_out_of_reach_of_scripts(browser: Browser) -> N
     assert token not in browser.get("/").text
 
 
+def test_a_cookie_of_another_port_does_not_hide_the_right_one(browser: Browser) -> None:
+    """Cookies know no ports: a page of another program on this machine can set one of this name."""
+    name = browser.cookie.partition("=")[0]
+    for both, status in (
+        (f"{name}=x; {browser.cookie}", 200),
+        (f"{browser.cookie}; {name}=x", 200),
+        (f"{name}=x; {name}=y", 403),
+    ):
+        assert browser.ask("GET", "/", headers={"Cookie": both}).status == status
+
+
+def test_no_header_of_a_proxy_is_believed(browser: Browser) -> None:
+    told = {"X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example", "X-HTTP-Method-Override": "POST"}
+    page = browser.ask("GET", "/p/students.yaml/files/", headers=told)
+    assert (page.status, page.headers.get("location")) == (404, None)
+    assert browser.ask("GET", "/p/students.yaml/undo", headers=told).status == 404
+
+
 def test_no_page_can_be_framed_kept_or_run_other_scripts(browser: Browser) -> None:
     for path in ("/", "/p/students.yaml/files", "/static/studio.js", "/none"):
         for headers in ({}, {"Host": "evil.example"}, {"Cookie": ""}):
@@ -216,6 +234,7 @@ def test_a_request_hidden_behind_another_one_is_not_answered(browser: Browser) -
             ".",
             "..",
             "%252e%252e%252foutside.yaml",
+            "a" * 300 + ".yaml",
         ),
     ],
 )

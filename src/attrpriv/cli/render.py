@@ -44,13 +44,9 @@ if TYPE_CHECKING:
     from attrpriv.session.split import Ranked
 
 
-_VIEW_BESIDE = "subsample: its error is from the statistic at a public composition, not from the table's own."
 _CHOOSE = (
     "choose by what you know of the table's population, not by what keeps most: of plans that are tried until one pleases, the "
     "chances of failure add up."
-)
-_VIEW_FIRST = (
-    "So auto does not take it here: ask for it by name (--mechanism subsample), after which nothing is released with noise."
 )
 
 
@@ -113,9 +109,7 @@ def _ranking(shown: Console, ranking: Ranking, error: float | None) -> None:
     if ranking.chosen is not None:
         _notes(shown, (*([] if ranking.order is None else [ranking.order]), *ranking.chosen.remarks))
         _outlook(shown, ranking.chosen.view)
-        if ranking.chosen.view is None and any(plan.view is not None for plan in ranking.plans):
-            first = ranking.plans[0].view is not None
-            _notes(shown, (f"{_VIEW_BESIDE} {_VIEW_FIRST}" if first else _VIEW_BESIDE,))
+        _notes(shown, () if ranking.beside is None else (ranking.beside,))
         told = advice(ranking)
         warn(shown, (*ranking.chosen.warnings, *([] if told is None else [told])))
 

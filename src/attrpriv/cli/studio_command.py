@@ -6,13 +6,16 @@ import importlib.util
 import math
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from attrpriv.cli.guard import guarded, number
 from attrpriv.cli.options import AsJson
 from attrpriv.errors import UsageError
+
+if TYPE_CHECKING:
+    from attrpriv.studio.security import Keys
 
 _NEEDS = ("starlette", "uvicorn")
 
@@ -45,11 +48,12 @@ def studio(
         place = Folder.of(folder)
         with listening(port) as sock:
             keys = Keys(sock.getsockname()[1])
-            serve(place, sock, keys, idle * 3600, lambda: _started(place.root, keys.start, browser=browser, as_json=as_json))
+            serve(place, sock, keys, idle * 3600, lambda: _started(place.root, keys, browser=browser, as_json=as_json))
 
 
-def _started(root: Path, address: str, *, browser: bool, as_json: bool) -> None:
-    """The address goes to stdout and nowhere else: it holds the key."""
+def _started(root: Path, keys: Keys, *, browser: bool, as_json: bool) -> None:
+    """The address goes to stdout and nowhere else: it holds the key. A browser gets one that is good once."""
+    address = keys.start
     if as_json:
         import json
 
@@ -61,4 +65,4 @@ def _started(root: Path, address: str, *, browser: bool, as_json: bool) -> None:
         import threading
         import webbrowser
 
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+        threading.Thread(target=webbrowser.open, args=(keys.opening,), daemon=True).start()

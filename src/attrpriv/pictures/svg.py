@@ -197,7 +197,14 @@ def _dot(mark: Dot, picture: Picture, frame: _Frame) -> Iterator[str]:
     yield f'<circle class="ap-s{series} {inside}" stroke-width="2" cx="{_n(x)}" cy="{_n(y)}" r="4"/>'
     if mark.label:
         late = x > frame.left + 0.7 * (frame.right - frame.left)
-        yield _text(x + (-8 if late else 8), y - 7, mark.label, "end" if late else "start", "ap-halo")
+        yield _text(x + (-8 if late else 8), y + _beside(y, picture, frame), mark.label, "end" if late else "start", "ap-halo")
+
+
+def _beside(y: float, picture: Picture, frame: _Frame) -> float:
+    """How far from a dot its label stands: away from the words of a level that is about as high."""
+    rules = [one for one in picture.drawn if isinstance(one, Rule) and one.along == "y" and one.label]
+    near = next((off for one in rules if -16 < (off := frame.y(picture.y, one.value) - y) < 10), None)
+    return -7.0 if near is None else 17.0 if near <= 3 else -16.0
 
 
 def _bar(mark: Bar, picture: Picture, frame: _Frame) -> Iterator[str]:

@@ -12,9 +12,7 @@ words it, any other by its type alone, because an engine's message can quote a v
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -32,6 +30,7 @@ from attrpriv.studio.folder import Folder
 from attrpriv.studio.html import Html, h, paragraph, together
 from attrpriv.studio.layout import SCREENS, page
 from attrpriv.studio.security import Guard, Keys
+from attrpriv.studio.worker import Worker
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -43,11 +42,19 @@ _SCREENS = (*SCREENS, "report")
 def make_app(folder: Folder, keys: Keys) -> Starlette:
     """The studio of one folder."""
     studio = Studio(folder, keys)
-    worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="studio")
+    worker = Worker()
 
     def by_worker(work: Callable[[Request], Response]) -> Callable[[Request], Any]:
+        def surely(request: Request) -> Response:
+            try:
+                return work(request)
+            except AttrprivError as error:  # no such policy
+                return _lost(studio, error)
+            except Exception as error:
+                return _lost(studio, unexpected(error), 500)
+
         async def answer(request: Request) -> Response:
-            return await asyncio.get_running_loop().run_in_executor(worker, work, request)
+            return await worker.done(lambda: surely(request))
 
         return answer
 
@@ -61,18 +68,12 @@ def make_app(folder: Folder, keys: Keys) -> Starlette:
         screen = request.path_params.get("screen", "start")
         if screen != "start" and screen not in _SCREENS:
             return _lost(studio)
-        try:
-            return _page(asked(request, screen))
-        except AttrprivError as error:  # no such policy
-            return _lost(studio, error)
+        return _page(asked(request, screen))
 
     @by_worker
     def sent(request: Request) -> Response:
         screen = request.path_params.get("screen", "start")
-        try:
-            return _done(asked(request, screen))
-        except AttrprivError as error:
-            return _lost(studio, error)
+        return _done(asked(request, screen))
 
     async def at(request: Request) -> Response:
         from attrpriv.studio.slider import at_epsilon
@@ -81,6 +82,8 @@ def make_app(folder: Folder, keys: Keys) -> Starlette:
             return JSONResponse(at_epsilon(asked(request, "compare")))
         except AttrprivError as error:
             return JSONResponse({"refused": str(error)}, status_code=422)
+        except Exception as error:
+            return JSONResponse({"refused": unexpected(error)}, status_code=500)
 
     async def static(request: Request) -> Response:
         name = request.path_params["file"]
@@ -102,7 +105,9 @@ def make_app(folder: Folder, keys: Keys) -> Starlette:
     async def nothing(request: Request, error: Exception) -> Response:
         return _lost(studio)
 
-    return Starlette(routes=routes, middleware=[Middleware(Guard, keys=keys)], exception_handlers={404: nothing, 405: nothing})
+    app = Starlette(routes=routes, middleware=[Middleware(Guard, keys=keys)], exception_handlers={404: nothing, 405: nothing})
+    app.router.redirect_slashes = False
+    return app
 
 
 def _page(asked: Asked, problem: AttrprivError | str | None = None, status: int = 200) -> Response:
@@ -153,6 +158,6 @@ def unexpected(error: Exception) -> str:
     return f"unexpected {type(error).__name__}. What was released before, if anything, is in the ledger. Please report it."
 
 
-def _lost(studio: Studio, error: AttrprivError | None = None) -> Response:
+def _lost(studio: Studio, error: AttrprivError | str | None = None, status: int = 404) -> Response:
     inside = together(paragraph("There is no such page."), h("p", h("a", "To the folder", href="/")))
-    return HTMLResponse(page(Asked(studio), "Not found", inside, error), status_code=404)
+    return HTMLResponse(page(Asked(studio), "Not found", inside, error), status_code=status)

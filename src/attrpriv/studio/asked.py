@@ -54,10 +54,10 @@ class Studio:
         """A table of the folder, opened: its names and types."""
         from attrpriv.engines.tables import open_table
 
-        place = self.folder.inside(name, "data")
-        if not place.is_file():
+        place, files = self.folder.root / name, self.folder.all_inside(name, "data")
+        if not files:
             raise DataError(f"data: the file must be there. Got {place.name}, which is not.")
-        key = (place, file_state(place))
+        key = (place, tuple((file, file_state(file)) for file in files))
         if key not in self._sources:
             self._sources = {**dict(list(self._sources.items())[-7:]), key: open_table(place)}
         return self._sources[key]

@@ -12,6 +12,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import yaml
 
 from attrpriv.errors import AttrprivError, PolicyError, UsageError
 from attrpriv.policy import Policy
-from attrpriv.policy.strict_yaml import composed, load_strict
+from attrpriv.policy.strict_yaml import MAX_BYTES, composed, load_strict
 from attrpriv.studio.folder import Folder, digest_of
 
 TODO = "TODO"
 _MOST_STEPS = 200
+_MOST_BYTES = 64 << 20  # of the journal; the oldest steps are forgotten first
 Place = tuple[str | int, ...]
 
 
@@ -51,14 +53,9 @@ class Draft:
     @property
     def text(self) -> str:
         """What the file says now."""
-        failed = False
-        try:
-            return self.path.read_bytes().decode("utf-8")
-        except (OSError, UnicodeError):
-            failed = True
-        if failed:
-            raise PolicyError(f"{self.name}: must be text in UTF-8 that can be read. Got a file that is not.")
-        return ""
+        with suppress(OSError, ValueError):  # also what is no UTF-8
+            return _start_of(self.path, MAX_BYTES).decode("utf-8")
+        raise PolicyError(f"{self.name}: must be text in UTF-8 of at most 4 MiB that can be read. Got a file that is not.")
 
     @property
     def digest(self) -> str:
@@ -100,8 +97,9 @@ class Draft:
         known = self._wrong(before)
         if wrong is not None and TODO not in str(wrong) and str(wrong) != str(known):
             raise wrong
-        self._keep([*self._kept(), before][-_MOST_STEPS:])
-        self._write(text)
+        with writing("policy"):
+            self._keep([*self._kept(), before][-_MOST_STEPS:])
+            self._write(text)
 
     def undo(self, seen: str) -> None:
         """Take the last change back."""
@@ -109,8 +107,9 @@ class Draft:
         kept = self._kept()
         if not kept:
             raise UsageError("undo: nothing was changed here yet.")
-        self._write(kept[-1])
-        self._keep(kept[:-1])
+        with writing("policy"):
+            self._write(kept[-1])
+            self._keep(kept[:-1])
 
     @property
     def steps(self) -> int:
@@ -129,7 +128,8 @@ class Draft:
         try:
             load_strict(text, where=self.name)
             self.folder.require_inside(stated(text))
-            beside = _beside(self.path, text)
+            with writing("policy"):
+                beside = _beside(self.path, text)
             Policy.load(beside)
         except AttrprivError as error:
             return error
@@ -141,25 +141,56 @@ class Draft:
     def _write(self, text: str) -> None:
         """In one step: a server that is killed leaves the old text or the new one."""
         place = self.path.resolve()
-        beside = _beside(place, text)
-        shutil.copymode(place, beside)
-        os.replace(beside, place)
+        _put(place, text, like=place)
 
     @property
     def _journal(self) -> Path:
         return self.path.with_name(f".{self.name}.undo")
 
     def _kept(self) -> list[str]:
-        if self._journal.is_symlink():  # nothing that this module has written
+        if self._journal.is_symlink() or not self._journal.is_file():  # nothing that this module has written
             return []
         try:
-            found = json.loads(self._journal.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads(_start_of(self._journal, _MOST_BYTES))
+        except (OSError, ValueError, RecursionError):
             return []
         return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else []
 
     def _keep(self, texts: list[str]) -> None:
-        os.replace(_beside(self._journal, json.dumps(texts)), self._journal)
+        while len(said := json.dumps(texts)) > _MOST_BYTES:
+            texts = texts[1:]
+        _put(self._journal, said)
+
+
+def _start_of(place: Path, most: int) -> bytes:
+    """The content of a file that is not longer than that."""
+    with place.open("rb") as file:
+        found = file.read(most + 1)
+    if len(found) > most:
+        raise ValueError("longer")
+    return found
+
+
+@contextmanager
+def writing(key: str) -> Iterator[None]:
+    """What an operating system says of a file that it does not write, in words of ours."""
+    with suppress(OSError):
+        yield
+        return
+    raise UsageError(
+        f"{key}: must be in a folder that can be written. Got one that cannot. Look at its permissions and its room."
+    )
+
+
+def _put(place: Path, text: str, like: Path | None = None) -> None:
+    """A file of this text, with the permissions of another one."""
+    beside = _beside(place, text)
+    try:
+        if like is not None:
+            shutil.copymode(like, beside)
+        os.replace(beside, place)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _beside(place: Path, text: str) -> Path:

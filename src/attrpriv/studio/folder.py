@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from attrpriv.errors import PolicyError, UsageError
 from attrpriv.formatting import printable
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import read_strict
-from attrpriv.problem.places import files_of, is_remote, is_url
+from attrpriv.problem.places import WILD, files_of, is_pattern, is_remote, is_url, usable
 
 TABLES = (".parquet", ".csv")
 _POLICY = re.compile(r"^(protect|data):", flags=re.MULTILINE)
@@ -44,12 +45,27 @@ class Folder:
         """The place of this name, where it is in the folder after every link is followed."""
         wrong = not name or "\0" in name
         try:
-            found = self.root if wrong else (self.root / name).resolve()
+            found = self.root if wrong else (self.root / usable(key, name)).resolve()
         except (OSError, RuntimeError, ValueError):  # a circle of links
             wrong = True
         if wrong or found == self.root or not found.is_relative_to(self.root):
             raise UsageError(f"{key}: must be in the folder of the studio. Copy it there, or start the studio for its folder.")
+        if _is_special(found):
+            raise UsageError(f"{key}: must be a file. Got a pipe, a socket or a device. Name a file.")
         return self.root / name
+
+    def all_inside(self, name: str, key: str) -> tuple[Path, ...]:
+        """The files of a name or a pattern, each of them in the folder; none where there are none."""
+        if not is_pattern(self.root / name):
+            return files_of(self.inside(name, key))
+        pattern = Path(name)
+        if set(WILD) & set(str(pattern.parent)) or "**" in pattern.name:  # links would be followed wherever they lead
+            raise UsageError(
+                f"{key}: a pattern must have its stars in the file's name alone. Got one with a star for folders. Use the "
+                "command line for these."
+            )
+        self.inside(str(pattern.with_name("x")), key)
+        return tuple(self.inside(str(found), key) for found in files_of(self.root / name))
 
     def tables(self) -> list[str]:
         """The names of its tables."""
@@ -76,9 +92,7 @@ class Folder:
         for key, place in _places(stated):
             if is_url(place) or is_remote(place):
                 raise UsageError(f"{key}: must be a file in the folder of the studio. Use the command line for databases.")
-            self.inside(re.sub(r"[*?\[].*", "x", place), key)  # of a pattern, the part before its first wildcard
-            for found in self.root.glob(place) if set("*?[") & set(place) and not Path(place).is_absolute() else ():
-                self.inside(str(found.relative_to(self.root)), key)
+            self.all_inside(place, key)
         for name in _assumption_files(stated):
             said: object = None
             with suppress(PolicyError):  # it is told when the policy is read
@@ -124,6 +138,14 @@ def _assumption_files(stated: Mapping[str, Any]) -> Iterator[str]:
     for member in members if isinstance(members, list) else [members]:
         if isinstance(member, dict) and set(member) == {"file"} and isinstance(member["file"], str):
             yield member["file"]
+
+
+def _is_special(place: Path) -> bool:
+    """Whether this is a pipe, a socket or a device: whoever opens one may wait for ever."""
+    with suppress(OSError):
+        mode = place.stat().st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
 
 
 def _state(file: Path) -> tuple[str, tuple[int, ...] | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from attrpriv.errors import AttrprivError
+from attrpriv.formatting import printable
 from attrpriv.studio.asked import Asked
 from attrpriv.studio.draft import TODO
 from attrpriv.studio.html import Html, Inside, h, heading, paragraph, together, verbatim
@@ -103,12 +104,22 @@ def alert(problem: AttrprivError | str) -> Html:
     ways = getattr(problem, "causes", ())
     return h(
         "div",
-        h("p", str(problem)),
+        _said(problem),
         h("p", "What helps:") if ways else None,
         h("ul", [h("li", one.line) for one in ways]) if ways else None,
         role="alert",
         class_="alert",
     )
+
+
+def _said(problem: AttrprivError | str) -> Html:
+    """The message; its reasons, where it has several, as the list that a terminal shows."""
+    ways = getattr(problem, "ways", ())
+    if not any(len(way.items) > 1 for way in ways):
+        return h("p", str(problem))
+    heads = [printable(way.head) for way in ways]
+    lists = [h("ul", [h("li", printable(one)) for one in way.items]) for way in ways]
+    return together([(h("p", head) if head else None, listed) for head, listed in zip(heads, lists, strict=True)])
 
 
 def state_of(asked: Asked) -> Html:

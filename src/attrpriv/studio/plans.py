@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.errors import AttrprivError
+from attrpriv.methods.choice.ranking import advice
 from attrpriv.policy import Policy
 from attrpriv.policy.models import digest_of
 from attrpriv.session.session import Session
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from attrpriv.session.split import Ranked
 
 _MOST = 20
+_VIEW_HELD = "the ledger holds a view of this table: the same rows are written again."
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ class Planned:
     """The digest of the ledger's last entry."""
     files: str
     """What tells the files that were planned on from others of their names, or from what they are later."""
+    held: str | None = None
+    """What the ledger means for it, where there is something to say: answers that it holds are repeated."""
+    advice: tuple[str, ...] = ()
+    """Where nothing beats what the assumption says already: what would."""
 
 
 @dataclass
@@ -87,7 +93,11 @@ def _planned(session: Session, files: str) -> Planned:
         if policy.release:
             ranked = session.ranked()
             refused = None if ranked.refused is None else ranked.refused.error()
-            return Planned(policy, ranked, None, refused, head, files)
-        return Planned(policy, None, session.view_plan(), None, head, files)
+            if ranked.plan is None:
+                return Planned(policy, ranked, None, refused, head, files)
+            advised = tuple(line for one in ranked.rankings if (line := advice(one)) is not None)
+            return Planned(policy, ranked, None, refused, head, files, session.ledger_note(plan=ranked.plan), advised)
+        drawn = any(one.kind == "view" and "failed" not in one.plan for one in record_of(session).entries)
+        return Planned(policy, None, session.view_plan(), None, head, files, _VIEW_HELD if drawn else None)
     except AttrprivError as error:
         return Planned(policy, None, None, error, head, files)

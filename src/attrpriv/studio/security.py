@@ -4,7 +4,7 @@
 |---|---|
 | another Host than 127.0.0.1 and the port, which a page that rebinds its name would send | 421 |
 | an Origin, or a Sec-Fetch-Site, of another page | 403 |
-| no cookie, or a wrong one: it is handed out for the token in the start address | 403 |
+| no cookie, or a wrong one: it is handed out for the token in the start address, or once for a ticket | 403 |
 | a POST without the form token, or without an Origin | 403 |
 | a body that is no plain form, or longer than 64 KiB | 415, 413 |
 | a method other than GET, HEAD and POST | 405 |
@@ -54,6 +54,8 @@ class Keys:
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     form: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    """Good for one start; empty once it was used."""
     asked: float = field(default_factory=time.monotonic)
 
     @property
@@ -73,6 +75,18 @@ class Keys:
     def start(self) -> str:
         """The address to open."""
         return f"{self.origin}/start?token={self.token}"
+
+    @property
+    def opening(self) -> str:
+        """The same for a browser that is started here: every user of the machine sees it in the list of processes."""
+        return f"{self.origin}/start?token={self.ticket}"
+
+    def admits(self, given: str) -> bool:
+        """Whether a start address has the token, or the ticket that nobody has used."""
+        if self.ticket and _same(given, self.ticket):
+            self.ticket = ""
+            return True
+        return _same(given, self.token)
 
 
 class Guard:
@@ -108,7 +122,7 @@ class Guard:
         from_here = ("same-origin",) if method == "POST" else ("same-origin", "none")  # none: an address that was typed
         if headers.get("sec-fetch-site", "same-origin") not in from_here:
             return _no(403, "this was asked by another page.")
-        if scope["path"] != "/start" and not _same(_cookie(headers, keys.cookie_name), keys.cookie):
+        if scope["path"] != "/start" and not any(_same(one, keys.cookie) for one in _cookies(headers, keys.cookie_name)):
             return _no(403, "open the address that the command printed: it holds the key.")
         return None
 
@@ -116,7 +130,7 @@ class Guard:
         """The token in the start address becomes a cookie, and disappears from the address."""
         if scope["path"] != "/start":
             return None
-        if scope["method"] != "GET" or not _same(_query(scope).get("token", ""), self._keys.token):
+        if scope["method"] != "GET" or not self._keys.admits(_query(scope).get("token", "")):
             return _no(403, "open the address that the command printed: it holds the key.")
         answer = RedirectResponse("/", status_code=303)
         answer.set_cookie(self._keys.cookie_name, self._keys.cookie, httponly=True, samesite="strict", path="/")
@@ -156,9 +170,10 @@ def _headers(scope: Scope) -> dict[str, str]:
     return found
 
 
-def _cookie(headers: Mapping[str, str], name: str) -> str:
+def _cookies(headers: Mapping[str, str], name: str) -> list[str]:
+    """All of this name: a page at another port of this machine can add one, which must not hide the right one."""
     pairs = (one.strip().partition("=") for one in headers.get("cookie", "").split(";"))
-    return next((value for key, _, value in pairs if key == name), "")
+    return [value for key, _, value in pairs if key == name]
 
 
 def _query(scope: Scope) -> dict[str, str]:

@@ -19,7 +19,8 @@ _LOOK = 1.0  # seconds between two looks at whether it is still used
 
 def listening(port: int) -> socket.socket:
     """A socket on this port of 127.0.0.1; 0: any that is free."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # With its protocol named: asyncio sends at once on such a socket alone, and on others waits 40 ms for an acknowledgement.
+    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     failed = False
     try:
@@ -36,8 +37,12 @@ def serve(folder: Folder, sock: socket.socket, keys: Keys, idle: float, started:
     """Answer until nobody has asked for `idle` seconds, or the process is told to end."""
     config = uvicorn.Config(
         make_app(folder, keys),
+        http="h11",
+        loop="asyncio",
         log_config=None,
+        log_level="critical",  # a traceback can quote a cell
         access_log=False,
+        proxy_headers=False,
         lifespan="off",
         ws="none",
         server_header=False,

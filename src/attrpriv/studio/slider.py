@@ -63,7 +63,7 @@ def told_at(state: CurveState, epsilon: float) -> dict[str, Any]:
         "sentence": _sentence(found, epsilon),
         "pictures": "" if not isinstance(found, Point) else _pictures(state, found),
         "progress": _progress(state),
-        "ended": state.ended in ("done", "failed"),
+        "ended": bool(state.ended),
     }
 
 
@@ -72,7 +72,8 @@ def _sentence(found: Point | Refused | None, epsilon: float) -> str:
         return f"Epsilon {epsilon:g}: not computed yet."
     near = "" if found.epsilon == epsilon else f" (computed at {found.epsilon:g}, the next one below so far)"
     if isinstance(found, Refused):
-        return f"Epsilon {epsilon:g}{near}: nothing can be released. {found.error}"
+        why = " ".join(one.line for one in found.error.causes) or str(found.error)  # the reasons stand above
+        return f"Epsilon {epsilon:g}{near}: nothing can be released. {why}"
     errors = [f"{query} off by about {'what is known once read' if e is None else number(e)}" for query, e in found.errors]
     said = f"Epsilon {epsilon:g}{near}: {', '.join(errors)}, by {' and '.join(found.mechanisms)}."
     if found.tells is None or found.tells.after.how == "unknown":
@@ -95,4 +96,6 @@ def _progress(state: CurveState) -> str:
         return FAILED
     if state.ended == "done":
         return f"The curve is complete: {state.done} epsilons."
+    if state.ended == "cancelled":
+        return f"The curve stopped at {state.done} of {state.total} epsilons: another page asked for one. Load this page again."
     return f"The curve is being computed: {state.done} of {state.total} epsilons."

@@ -117,6 +117,14 @@ def _right_end(one: ElementTree.Element) -> float:
     return float(one.get("x", "nan")) + {"start": wide, "middle": wide / 2, "end": 0.0}[one.get("text-anchor", "start")]
 
 
+@pytest.mark.parametrize("level", [0.3, 0.45, 0.49, 0.5, 0.51, 0.55, 0.7])
+def test_the_label_of_a_dot_does_not_cover_that_of_a_level(level: float) -> None:
+    marks = (Rule(level, "the level"), Dot(0.5, 0.5, "the dot"))
+    drawn = ElementTree.fromstring(file_svg(Picture("t", "d", Axis("x"), Axis("y"), marks)))
+    high = {one.text: float(one.get("y", "nan")) for one in drawn.iter(f"{SVG}text")}
+    assert abs(high["the level"] - high["the dot"]) >= 12
+
+
 @pytest.mark.parametrize("picture", ALL, ids=lambda one: one.title)
 def test_no_word_leaves_the_picture(picture: Picture) -> None:
     """Also where the last number below it is long."""

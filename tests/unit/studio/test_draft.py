@@ -29,6 +29,19 @@ def test_a_change_is_written_and_taken_back_byte_for_byte(draft: Draft) -> None:
         draft.undo(draft.digest)
 
 
+def test_a_folder_that_cannot_be_written_is_told(draft: Draft, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a full disk or a folder of somebody else: root, as whom tests may run, is refused nothing."""
+
+    def refused(*_: object) -> None:
+        raise PermissionError(13, "a place of this machine")
+
+    monkeypatch.setattr("os.replace", refused)
+    with pytest.raises(UsageError, match=r"^policy: must be in a folder that can be written\. Got one that cannot\."):
+        draft.change(draft.digest, GOOD.replace("1.0", "0.5"))
+    assert (draft.text, draft.steps) == (GOOD, 0)
+    assert [one.name for one in draft.path.parent.iterdir()] == ["p.yaml"]
+
+
 def test_another_draft_of_the_file_takes_it_back(draft: Draft) -> None:
     draft.change(draft.digest, GOOD.replace("1.0", "0.5"))
     again = Draft(draft.folder, "p.yaml")

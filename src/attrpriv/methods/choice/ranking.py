@@ -116,6 +116,13 @@ class Ranking:
                     return f"best first by the errors of all queries together (the mean of their logarithms): {less}."
         return None
 
+    @property
+    def beside(self) -> str | None:
+        """A line where a view stands beside noise, which auto takes all the same."""
+        if self.chosen is None or self.chosen.view is not None or all(plan.view is None for plan in self.plans):
+            return None
+        return f"{_VIEW_BESIDE} {_VIEW_FIRST}" if self.plans[0].view is not None else _VIEW_BESIDE
+
     def _less(self, plan: Plan, than: Plan, query: Query) -> bool:
         mine, other = plan.error_of(query).by(self.by), than.error_of(query).by(self.by)
         return mine is not None and other is not None and mine < other * (1 - EQUAL)
@@ -253,6 +260,11 @@ def _elsewhere(refusal: Refusal) -> str | None:
 #
 # Computed by planning again with smaller gaps or a smaller tolerance; a function of public facts only.
 
+
+_VIEW_BESIDE = "subsample: its error is from the statistic at a public composition, not from the table's own."
+_VIEW_FIRST = (
+    "So auto does not take it here: ask for it by name (--mechanism subsample), after which nothing is released with noise."
+)
 
 # Halvings of the logarithm of a share: three digits of it.
 _STEPS = 14

@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
     from attrpriv.methods.base.view_plan import ViewPlan
     from attrpriv.methods.choice.ranking import Ranking
+    from attrpriv.problem.refusal import Refusal
     from attrpriv.studio.plans import Planned
 
 TITLE = "Compare"
 ANSWERS = ("Mechanism", "query", "noise", "expected error", "95 times of 100 within")
 _BUDGET = ("epsilon", "delta")
+_CHANGE = "Change it at: {}"
+_WRITE = "No form asks for it: write it in the policy file, and load this page again."
 # Where a cause is dealt with.
 _SCREEN = {
     Cause.PROMISE: "hide",
     Cause.SECRET: "hide",
-    Cause.PUBLIC_FACT: "publish",
     Cause.STATISTIC: "publish",
     Cause.TOGETHER: "publish",
     Cause.PRECISION: "publish",
@@ -42,6 +44,10 @@ _SCREEN = {
 }
 
 
+# Where a public fact has a field; any other one is written in the policy file.
+_FACT = {"bounds": "publish", "resolution": "publish", "left out": "publish", "reference": "know", "public records": "know"}
+
+
 def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
@@ -49,11 +55,13 @@ def show(asked: Asked) -> Html:
         return together(paragraph("Nothing can be compared as the policy stands."), alert(error), further(asked, "files"))
     return together(
         _refused(asked, planned),
+        None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),
         _budget(asked, planned),
         [
             _ranking(asked, place, one)
             for place, one in enumerate(planned.ranked.rankings if planned.ranked is not None else ())
         ],
+        [paragraph(f"Warning: {line}", "warn") for line in planned.advice],
         listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
         None if planned.view is None else _view(planned.view, "view"),
         further(asked, "files"),
@@ -64,9 +72,17 @@ def _refused(asked: Asked, planned: Planned) -> Html | None:
     """Why nothing can be released, and where that is changed."""
     if planned.refusal is None:
         return None
-    screens = dict.fromkeys(_SCREEN[one.cause] for one in planned.refusal.causes if one.cause in _SCREEN)
-    ways = [h("li", h("a", f"Change it at: {SCREENS[screen]}", href=asked.address(screen))) for screen in screens]
+    places = dict.fromkeys(place for one in planned.refusal.causes if (place := place_of(one)) is not None)
+    ways = [h("li", h("a", _CHANGE.format(SCREENS[place]), href=asked.address(place))) for place in places if place != "files"]
+    ways += [h("li", _WRITE, " ", h("a", "See the file", href=asked.address("files")))] if "files" in places else []
     return together(heading("Nothing can be released as it stands"), alert(planned.refusal), h("ul", ways) if ways else None)
+
+
+def place_of(refusal: Refusal) -> str | None:
+    """The screen that can change what stands in the way; `files`: what has no field."""
+    if refusal.cause is not Cause.PUBLIC_FACT:
+        return _SCREEN.get(refusal.cause)
+    return next((screen for words, screen in _FACT.items() if words in refusal.way_out), "files")
 
 
 def _budget(asked: Asked, planned: Planned) -> Html:
@@ -93,7 +109,16 @@ def _ranking(asked: Asked, place: int, ranking: Ranking) -> Html:
         parts.append(table("Side by side, best first; no row was read", ANSWERS, rows, numbers=(3, 4)))
     reasons = [f"{', '.join(names)}: {reason}" for reason, names in ranking.reasons.items()]
     parts.append(h("details", h("summary", f"Refused: {len(ranking.refused):,}"), listed(reasons)) if reasons else together())
-    return together(parts, _outsider(asked, place, chosen) if chosen is not None else None)
+    return together(parts, *(() if chosen is None else (_remarks(ranking, chosen), _outsider(asked, place, chosen))))
+
+
+def _remarks(ranking: Ranking, chosen: Plan) -> Html:
+    """What is to be known of the choice."""
+    lines = [line for line in (ranking.order, *chosen.remarks) if line is not None]
+    return together(
+        None if ranking.beside is None else paragraph(ranking.beside),
+        h("details", h("summary", f"Notes: {len(lines):,}"), listed(lines)) if lines else None,
+    )
 
 
 def answer_rows(plan: Plan, said: str = "") -> list[tuple[str, ...]]:

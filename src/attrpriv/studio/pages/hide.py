@@ -97,8 +97,9 @@ def _pictured(secret: Secret, epsilon: float, delta: float, name: str) -> Html |
     ends = secret.ends
     if ends is None and secret.within is None:
         return None
-    whole = ends[1] - ends[0] if ends is not None else 4 * (secret.within or 1.0)
-    within = min(whole, secret.within or whole)
+    widest = ends[1] - ends[0] if ends is not None else math.inf
+    within = min(widest, secret.within or widest)
+    whole = min(widest, 4 * within)  # further out nothing changes, and nobody could see the part that is promised
     right = promised(epsilon, delta)
     marks: list[Line | Rule] = [
         Line(((0.0, right), (within, right)), f"alike: at most {right:.1%}", 0, label_at=(0.05 * whole, right - 0.05))
@@ -109,7 +110,7 @@ def _pictured(secret: Secret, epsilon: float, delta: float, name: str) -> Html |
         ]
         marks += [Rule(within, "within", "x")]
     shown = f"Up to {within:,g} apart a guess is right at most {right:.1%} of the time. " + (
-        f"Beyond that nothing is promised, up to {whole:,g}." if within < whole else "That is the whole range."
+        "Beyond that nothing is promised." if within < whole else "That is the whole range."
     )
     picture = Picture(
         f"Right guesses between two values of {secret.text}, at most",

@@ -206,8 +206,9 @@ def _other_records(asked: Asked) -> Path:
 
     public, said = _public(asked), asked.draft.stated
     data, rows = str(said.get("data", "")), str(said.get("rows", ""))
-    require_other_file(public, asked.studio.folder.inside(data, "data"))
-    require_other_records(asked.studio.source(data), public, int(rows) if rows.isdecimal() else None)
+    table = asked.studio.source(data)
+    require_other_file(public, asked.studio.folder.root / data)
+    require_other_records(table, public, int(rows) if rows.isdecimal() else None)
     return public
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ def _restated(planned: Planned) -> Html:
     warnings = [line for plan in _plans(planned) for line in plan.warnings]
     warnings += [] if planned.view is None else planned.view.warnings
     return together(
+        None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),
         heading("What stays hidden"),
         listed(map(str, policy.protect)),
         heading("What is released"),
@@ -55,7 +57,7 @@ def _restated(planned: Planned) -> Html:
         paragraph(f"Epsilon {policy.epsilon:g}, delta {policy.delta:g}, for everything together."),
         heading("What it rests on") if assumes else None,
         listed(dict.fromkeys(assumes)),
-        [paragraph(f"Warning: {line}", "warn") for line in dict.fromkeys(warnings)],
+        [paragraph(f"Warning: {line}", "warn") for line in dict.fromkeys([*warnings, *planned.advice])],
         paragraph(f"Policy digest {policy.digest}", "dim"),
         paragraph(f"Head of the ledger: {planned.head or 'nothing was released yet'}", "dim"),
     )
@@ -79,9 +81,7 @@ def _form(asked: Asked, planned: Planned, told: Html) -> Html:
         paragraph("What is released stays released: the ledger keeps it, and what it told cannot be taken back."),
         asked.send(
             words,
-            field(
-                "File for the view", "out", asked.one("out", view_name(asked.draft)), hint="a new Parquet file of this folder"
-            )
+            field("File for the view", "out", asked.one("out", _new_file(asked)), hint="a new Parquet file of this folder")
             if drawn
             else None,
             field(f"Type: {phrase(asked)}", "typed", "", autocapitalize="none", spellcheck="false"),
@@ -109,8 +109,15 @@ def act(asked: Asked) -> str:
         return asked.address("record", done="drawn")
 
 
+def _new_file(asked: Asked) -> str:
+    return asked.studio.folder.new_name(view_name(asked.draft).removesuffix(".parquet"), ".parquet")
+
+
 def _out(asked: Asked) -> Path:
     name = asked.one("out")
-    if not name.endswith(".parquet") or "/" in name or "\\" in name or name.startswith("."):
+    if not name.endswith(".parquet") or set("/\\") & set(name) or name.startswith(".") or not name.isprintable():
         raise UsageError("out: must be the name of a Parquet file of this folder, such as rows.parquet. Got another.")
-    return asked.studio.folder.inside(name, "out")
+    place = asked.studio.folder.inside(name, "out")
+    if os.path.lexists(place):
+        raise UsageError(f"out: must be the name of a new file. Got {name}, which is there. Nothing was drawn; choose another.")
+    return place

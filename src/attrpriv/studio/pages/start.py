@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from attrpriv.errors import UsageError
 from attrpriv.studio.asked import Asked
+from attrpriv.studio.draft import writing
 from attrpriv.studio.html import Html, choice, h, heading, listed, paragraph, together
 
 TITLE = "Design a release"
@@ -55,7 +56,7 @@ def act(asked: Asked) -> str:
     made = folder.new_name(Path(name).stem, ".yaml")
     path = folder.inside(made)
     text = starter_head(source, str(folder.root / name), path) + _OPEN
-    with path.open("x", encoding="utf-8") as file:
+    with writing("policy"), path.open("x", encoding="utf-8") as file:
         file.write(text)
     return f"/p/{quote(made, safe='')}/table?done=made"
 
