@@ -2,7 +2,7 @@
 
     gaussian_scale(distance, epsilon, delta)      noise for laws at this infinite Wasserstein distance, by Renyi divergence
     exact_scale(distance, epsilon, delta)         the same by the divergence of two normal laws itself: the least that suffices
-    nearly(laws, apart, mass)                     the distance that is left where this much of each law may be moved further
+    nearly(laws, apart, mass)                     the distance that is left where this much of each law may stay out
     optimum(matrix, length, b)                    the largest loss of an entry over all b-private mechanisms: a linear program
 
 In floats and without rounding: nothing is released by it.
@@ -44,34 +44,22 @@ def exact_scale(distance: float, epsilon: float, delta: float) -> float:
 
 
 def nearly(laws: Mapping[int, Mapping[int, float]], apart: int, mass: float) -> int:
-    """The least z such that of each pair all but `mass` is moved by at most z, where equal quantiles are paired."""
-    pairs = [(a, b) for a in laws for b in laws if 0 < b - a <= apart]
-    return max((_of_pair(laws[a], laws[b], mass) for a, b in pairs), default=0)
+    """The least z such that of each pair all but `mass` can be moved by at most z, by whatever plan leaves the least."""
+    pairs = [(laws[a], laws[b]) for a in laws for b in laws if 0 < b - a <= apart]
+    widest = max((max(first) - min(second) for pair in pairs for first, second in (pair, pair[::-1])), default=0)
+    return next(z for z in range(widest + 1) if all(_left(first, second, z) <= mass for first, second in pairs))
 
 
-def _of_pair(first: Mapping[int, float], second: Mapping[int, float], mass: float) -> int:
-    moved: dict[int, float] = {}
-    here, there = (sorted(law.items(), reverse=True) for law in (first, second))
-    (x, left), (y, free) = here.pop(), there.pop()
-    while True:
-        part = min(left, free)
-        moved[abs(x - y)] = moved.get(abs(x - y), 0.0) + part
-        left, free = left - part, free - part
-        if left <= 0:
-            if not here:
-                break
-            x, left = here.pop()
-        if free <= 0:
-            if not there:
-                break
-            y, free = there.pop()
-    far = sorted(moved, reverse=True)
-    beyond = 0.0
-    for way in far:
-        beyond += moved[way]
-        if beyond > mass:
-            return way
-    return 0
+def _left(first: Mapping[int, float], second: Mapping[int, float], z: int) -> float:
+    """What cannot be moved by at most z: each value in order takes what is free from the lowest on, which leaves the least."""
+    free, left = dict(sorted(second.items())), 0.0
+    for x, p in sorted(first.items()):
+        for y in free:
+            if abs(x - y) <= z:
+                part = min(p, free[y])
+                p, free[y] = p - part, free[y] - part
+        left += p
+    return left
 
 
 def counts(member: float, rest: float, n: int, low: int, high: int) -> dict[int, dict[int, float]]:

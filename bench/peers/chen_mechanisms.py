@@ -1,8 +1,11 @@
 """What is released of five statistics: Chen and Ohrimenko's mechanisms, written from their formulas, and attrpriv's.
 
-    ExpM    noise N(0, t^2) on each statistic,     t = |m1 - m2| sqrt(2 ln(1.25/delta)) / epsilon
-    DauM    noise N(0, s) along v = (m1 - m2)/|m1 - m2|,     s the least with  cov + s v v' >= t^2 v v',
-            so that the data's own spread counts: s = max(0, t^2 - 1/(v' cov^-1 v))
+    ExpM (Laplace)  Laplace noise on each statistic, its scale the sum of all |m1 - m2| / epsilon
+    ExpM (Gauss)    noise N(0, t^2) on each statistic,     t = |m1 - m2| sqrt(2 ln(1.25/delta)) / epsilon
+    EigM (Gauss)    normal noise along the eigenvectors of cov, so much that each eigenvalue becomes t^2 at least
+    DirM (Laplace)  Laplace noise along v = (m1 - m2)/|m1 - m2|, its scale |m1 - m2| / epsilon
+    DauM (Gauss)    noise N(0, s) along v,     s the least with  cov + s v v' >= t^2 v v',
+                    so that the data's own spread counts: s = max(0, t^2 - 1/(v' cov^-1 v))
 
 m1, m2 and cov are means and the average of the covariances of the statistics for the two shares (`chen2023protecting`). Theirs
 are estimated from 1,000 data sets each; here they are what these estimates tend to, from all records.
@@ -45,11 +48,28 @@ Release = Callable[[Tables, np.random.Generator], Array]
 # ------------------------------------------------------------------------------------------------------------------ theirs
 
 
+def apart(setting: Setting) -> tuple[float, Array]:
+    """How far apart the two means are, and in which direction."""
+    between = setting.moments(setting.counts[0])[0] - setting.moments(setting.counts[1])[0]
+    length = float(np.linalg.norm(between))
+    return length, between / length
+
+
+def expm_laplace(setting: Setting, epsilon: float) -> Release:
+    length, along = apart(setting)
+    scale = length * float(abs(along).sum()) / epsilon
+    return lambda tables, rng: tables.statistics + rng.laplace(0.0, scale, size=(len(tables.rows), len(UNIT)))
+
+
+def dirm(setting: Setting, epsilon: float) -> Release:
+    length, along = apart(setting)
+    return lambda tables, rng: tables.statistics + np.outer(rng.laplace(0.0, length / epsilon, size=len(tables.rows)), along)
+
+
 def least_sd(setting: Setting, epsilon: float) -> tuple[float, Array]:
     """t, and the direction from one mean to the other."""
-    apart = setting.moments(setting.counts[0])[0] - setting.moments(setting.counts[1])[0]
-    length = float(np.linalg.norm(apart))
-    return length * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon, apart / length
+    length, along = apart(setting)
+    return length * math.sqrt(2 * math.log(1.25 / DELTA)) / epsilon, along
 
 
 def expm(setting: Setting, epsilon: float) -> Release:
@@ -57,9 +77,24 @@ def expm(setting: Setting, epsilon: float) -> Release:
     return lambda tables, rng: tables.statistics + sd * rng.normal(size=(len(tables.rows), len(UNIT)))
 
 
+def average_covariance(setting: Setting) -> Array:
+    return np.asarray(sum(setting.moments(count)[1] for count in setting.counts) / 2)
+
+
+def eigenvector_root(setting: Setting, epsilon: float) -> Array:
+    """R, where R R' is the covariance of EigM's noise."""
+    values, vectors = np.linalg.eigh(average_covariance(setting))
+    return np.asarray(vectors * np.sqrt(np.maximum(0.0, least_sd(setting, epsilon)[0] ** 2 - values)))
+
+
+def eigm(setting: Setting, epsilon: float) -> Release:
+    root = eigenvector_root(setting, epsilon)
+    return lambda tables, rng: tables.statistics + rng.normal(size=(len(tables.rows), len(UNIT))) @ root.T
+
+
 def directional_variance(setting: Setting, epsilon: float) -> tuple[float, Array]:
     sd, along = least_sd(setting, epsilon)
-    covariance = sum(setting.moments(count)[1] for count in setting.counts) / 2
+    covariance = average_covariance(setting)
     return max(0.0, sd**2 - 1 / float(along @ np.linalg.solve(covariance, along))), along
 
 
@@ -125,11 +160,11 @@ def lattice_charge(case: VectorCase, masks: list[float]) -> float:
 MASKS = ([1.0] * 5, [1.0, 1.0, 0.5, 0.5, 1.0])
 
 
-def gaussian(setting: Setting, epsilon: float) -> Release:
-    return min((_gaussian(setting, epsilon, masks) for masks in MASKS), key=lambda found: found[0])[1]
+def gaussian(setting: Setting, epsilon: float) -> Planned:
+    return min((_gaussian(setting, epsilon, masks) for masks in MASKS), key=Planned.square)
 
 
-def _gaussian(setting: Setting, epsilon: float, masks: list[float]) -> tuple[float, Release]:
+def _gaussian(setting: Setting, epsilon: float, masks: list[float]) -> Planned:
     case = case_of(setting)
     equalised = equalise(case)
     left = Charges.of(case, equalised, masks, epsilon)
@@ -147,11 +182,11 @@ def _gaussian(setting: Setting, epsilon: float, masks: list[float]) -> tuple[flo
     return _certified(setting, evidence, epsilon, lambda tables: tables.averages)
 
 
-def transport(setting: Setting, epsilon: float) -> Release:
-    return min((_transport(setting, epsilon, masks) for masks in MASKS), key=lambda found: found[0])[1]
+def transport(setting: Setting, epsilon: float) -> Planned:
+    return min((_transport(setting, epsilon, masks) for masks in MASKS), key=Planned.square)
 
 
-def _transport(setting: Setting, epsilon: float, masks: list[float]) -> tuple[float, Release]:
+def _transport(setting: Setting, epsilon: float, masks: list[float]) -> Planned:
     case = case_of(setting)
     parts = equalise(case).parts
     left = Charges.of(case, equalise(case), masks, epsilon)
@@ -182,39 +217,56 @@ def _transport(setting: Setting, epsilon: float, masks: list[float]) -> tuple[fl
     return _certified(setting, evidence, epsilon, taken_back)
 
 
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """A release by attrpriv: the averages, less what is taken back, and noise that goes by how many rows have the property."""
+
+    setting: Setting
+    evidence: GroupVectorEvidence | GroupVectorTransportEvidence
+    answers: Callable[[Tables], Array]
+
+    def __call__(self, tables: Tables, rng: np.random.Generator) -> Array:
+        shown = self.answers(tables)
+        for factor in self._factors(tables.count):
+            shown = shown + rng.normal(size=(len(shown), factor.shape[1])) @ factor.T
+        return np.asarray(shown * UNIT)
+
+    def moved(self, count: int) -> Array:
+        """What is taken back, with its sign: it depends on the count alone."""
+        still = _made_up(self.setting, count)
+        return np.asarray((self.answers(still) - still.averages)[0] * UNIT)
+
+    def noise(self, count: int) -> Array:
+        """Its covariance."""
+        found = sum((factor @ factor.T for factor in self._factors(count)), np.zeros((len(UNIT), len(UNIT))))
+        return np.asarray(found * np.outer(UNIT, UNIT))
+
+    def square(self) -> float:
+        """About how far the release is off: what to choose a mask by, from public numbers."""
+        return sum(float(np.trace(self.noise(one)) + (self.moved(one) ** 2).sum()) for one in self.setting.counts) / 2
+
+    def _factors(self, count: int) -> list[Array]:
+        low, high = self.evidence.check.case.low, self.evidence.check.case.high
+        x = (count - low) / (high - low)
+        weights = {"low": 1 - x, "high": x}
+        found = [np.array(part.factor) * math.sqrt(weights[part.role]) for part in self.evidence.equalised.parts]
+        factor = [np.array(self.evidence.factor)] if self.evidence.factor else []
+        return [np.diag(self.evidence.independent), *factor, *found]
+
+
 def _certified(
     setting: Setting,
     evidence: GroupVectorEvidence | GroupVectorTransportEvidence,
     epsilon: float,
     answers: Callable[[Tables], Array],
-) -> tuple[float, Release]:
-    """The release, and about how far it is off: what to choose a mask by, from public numbers."""
+) -> Planned:
     if not evidence.delta(epsilon) <= DELTA:
         raise ValueError(f"epsilon {epsilon:g}: the promise must hold. Got a delta of {evidence.delta(epsilon):g}.")
-    low, high = evidence.check.case.low, evidence.check.case.high
-
-    def factors(count: int) -> list[Array]:
-        x = (count - low) / (high - low)
-        weights = {"low": 1 - x, "high": x}
-        found = [np.array(part.factor) * math.sqrt(weights[part.role]) for part in evidence.equalised.parts]
-        return [np.diag(evidence.independent), *([np.array(evidence.factor)] if evidence.factor else []), *found]
-
-    def release(tables: Tables, rng: np.random.Generator) -> Array:
-        shown = answers(tables)
-        for factor in factors(tables.count):
-            shown = shown + rng.normal(size=(len(shown), factor.shape[1])) @ factor.T
-        return np.asarray(shown * UNIT)
-
-    noise = sum(float(((UNIT[:, None] * factor) ** 2).sum()) for count in setting.counts for factor in factors(count)) / 2
-    moved = 0.0
-    for count in setting.counts:
-        still = _made_up(setting, count)
-        moved += float((((answers(still) - still.averages) * UNIT) ** 2).sum()) / 2
-    return noise + moved, release
+    return Planned(setting, evidence, answers)
 
 
 def _made_up(setting: Setting, count: int) -> Tables:
-    """One table of the first records: what is taken back depends on the count alone."""
+    """One table, of the first records."""
     has = setting.has
     rows = np.concatenate([np.flatnonzero(has)[:count], np.flatnonzero(~has)[: setting.rows - count]])
     return Tables(setting, count, rows[None, :])

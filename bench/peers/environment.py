@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -81,17 +82,23 @@ def _run(command: Sequence[str], given: str, timeout: float, what: str) -> str:
 def run_alone(
     command: Sequence[str], given: str, timeout: float, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """As subprocess.run; but what the process has started, such as a Java machine, ends with it when time is up or we end."""
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        cwd=ROOT,
-        start_new_session=True,
-    ) as process:
+    """As subprocess.run; but what the process has started, such as a Java machine, ends with it when time is up or we end.
+
+    It starts in a folder of its own: Spark leaves one behind wherever it is.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="attrpriv-peers-", ignore_cleanup_errors=True) as place,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=place,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             output, complaints = process.communicate(given, timeout)
         except BaseException:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from typing import Any
+from collections.abc import Mapping
 
+from attrpriv import __version__
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import in_environment, versions_in
 from bench.peers.here import INSIDE, in_this_environment
@@ -15,7 +16,7 @@ NAME = "features"
 TITLE = "What each library has, by calls"
 NEEDS: tuple[str, ...] = ("pandas",)
 SECONDS = 100.0
-MOST = 400.0
+MOST = 600.0
 NOT_TRIED = "not tried"
 
 Found = dict[str, dict[str, dict[str, str]]]
@@ -35,9 +36,8 @@ def run(budget: Budget) -> Result:
             versions[each.words] = versions_in(each.name, each.requirements, [each.package])[each.package]
         except Unavailable as reason:
             notes.append(f"not tried: {each.words}: {reason}")
-    return Result.of(
-        NAME, TITLE, seconds=budget.spent, seed=0, tables=[overview(found), evidence(found)], notes=notes, versions=versions
-    )
+    tables = [overview(found), evidence(found, {"attrpriv": __version__, **versions})]
+    return Result.of(NAME, TITLE, seconds=budget.spent, seed=0, tables=tables, notes=notes, versions=versions)
 
 
 NOTES = (
@@ -63,10 +63,11 @@ def _answer(told: dict[str, str] | None) -> str:
     return "mentioned" if told["answer"] == "see" else told["answer"]
 
 
-def evidence(found: Found) -> Table:
-    words: dict[str, Any] = {"attrpriv": "attrpriv", **{each.name: each.words for each in LIBRARIES}}
+def evidence(found: Found, versions: Mapping[str, str]) -> Table:
+    """Each call, and of which version of which library."""
+    words = {"attrpriv": "attrpriv", **{each.name: each.words for each in LIBRARIES}}
     rows = [
-        [feature, words[name], f"`` {call['call']} ``".replace("|", "\\|"), call["seen"]]
+        [feature, f"{words[name]} {versions[words[name]]}", f"`` {call['call']} ``".replace("|", "\\|"), call["seen"]]
         for feature in features(found)
         for name, calls in found.items()
         if (call := calls.get(feature))

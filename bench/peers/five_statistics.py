@@ -2,7 +2,8 @@
 
 Average age, years of education and hours, numbers of never married persons and of women in a hundred. A table has exactly so
 many rows with the property as its share says. Rows are drawn without replacement: of tables for learning an attack from two
-thirds of the records, of those to try it on from the rest.
+thirds of the records, of those to try it on from the rest. Large tables are drawn from all records, with replacement: where
+each has much of the records, statistics vary less than those of independent rows, which mechanisms count on.
 
 What must never change: both kinds of tables are drawn alike but for the share.
 """
@@ -82,14 +83,14 @@ class Setting:
         covariance = (part * matrix + (1 - part) * rest) / self.rows
         return (part * mean + (1 - part) * other) * UNIT, covariance * np.outer(UNIT, UNIT)
 
-    def tables(self, count: int, number: int, part: slice, rng: np.random.Generator) -> Tables:
-        """Tables of these records, exactly so many of which have the property."""
+    def tables(self, count: int, number: int, part: slice, rng: np.random.Generator, *, again: bool = False) -> Tables:
+        """Tables of these records, exactly so many of which have the property; `again`: a record may come more than once."""
         numbers = np.arange(len(self.has))[part]
         inside, outside = numbers[self.has[part]], numbers[~self.has[part]]
         rows = np.empty((number, self.rows), np.int64)
         for k in range(number):
-            rows[k, :count] = rng.choice(inside, count, replace=False)
-            rows[k, count:] = rng.choice(outside, self.rows - count, replace=False)
+            rows[k, :count] = rng.choice(inside, count, replace=again)
+            rows[k, count:] = rng.choice(outside, self.rows - count, replace=again)
         return Tables(self, count, rng.permuted(rows, axis=1))
 
 

@@ -8,7 +8,6 @@ will be, and the second one looks their models up.
 
 from __future__ import annotations
 
-import math
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from attrpriv.engines.tables import open_table
 from bench.peers.adult import adult
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import in_environment, versions_in
-from bench.peers.results import Cell, Form, Result, Row, Table, measured
+from bench.peers.results import Cell, Form, Result, Row, Table, mean_of, measured
 
 NAME = "property_inference"
 TITLE = "Property inference (Suri and Evans, 2022)"
@@ -254,11 +253,8 @@ def _audited(setting: Setting, train: Train, defences: Mapping[str, ap.Policy]) 
 def _row(name: str, setting: Setting, audit: ModelAudit, trained_on: str, hides: str, train: Train) -> Row:
     chosen = next(one for one in audit.chosen if one.trained_on == trained_on)
     right = measured(chosen.share, *_interval(chosen))
-    scores = np.array(
-        [train(table, seed).score(setting.held_out) for seed, table in enumerate(_for_accuracy(setting, trained_on))]
-    )
-    mean, reach = float(scores.mean()), 2.02 * float(scores.std(ddof=1)) / math.sqrt(len(scores))
-    return [name, right, _leaked(right), measured(mean, mean - reach, mean + reach), hides]
+    scores = [train(table, seed).score(setting.held_out) for seed, table in enumerate(_for_accuracy(setting, trained_on))]
+    return [name, right, _leaked(right), mean_of(scores), hides]
 
 
 def _private_row(name: str, setting: Setting, private: Private | None, epsilon: float, hides: str) -> Row:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 
 import attrpriv as ap
 from bench.peers.budget import Budget
-from bench.peers.results import Cell, Table, measured
+from bench.peers.results import Cell, Table, mean_of, measured
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "reference_view" / "generate.py"
 ROWS, PUBLIC, LATER = 8_000, 60_000, 20_000
@@ -169,12 +169,7 @@ def useful(tables: list[Any], shown: list[Any], later: Any) -> list[Cell | float
     chosen = range(LEARN, LEARN + MODELS)
     moved = [wasserstein_distance(tables[k]["age"], shown[k]["age"]) for k in range(LEARN, LEARN + TRY)]
     scores = [accuracy(shown[k], later) for k in chosen]
-    return [float(np.mean([len(one) for one in shown])), _mean(moved), _mean(scores)]
-
-
-def _mean(values: Sequence[float]) -> Cell:
-    mean, half = float(np.mean(values)), 1.96 * float(np.std(values, ddof=1)) / math.sqrt(len(values))
-    return measured(mean, mean - half, mean + half)
+    return [float(np.mean([len(one) for one in shown])), mean_of(moved), mean_of(scores)]
 
 
 def accuracy(rows: Any, later: Any) -> float:

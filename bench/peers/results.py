@@ -6,6 +6,7 @@ its source. Nothing here names a host, a user or a place on the machine.
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal, Self
 
+import numpy as np
 from pydantic import Field, model_validator
+from scipy import special
 
 from attrpriv import __version__
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel
@@ -49,6 +52,13 @@ class Cell(FrozenModel):
 def measured(value: float, low: float | None = None, high: float | None = None) -> Cell:
     """A number of this run, and its interval."""
     return Cell(value=value, low=low, high=high)
+
+
+def mean_of(values: Sequence[float]) -> Cell:
+    """A mean and its 95% interval, by Student's law: a few values tell little about their spread."""
+    mean, number = float(np.mean(values)), len(values)
+    reach = float(special.stdtrit(number - 1, 0.975)) * float(np.std(values, ddof=1)) / math.sqrt(number)
+    return measured(mean, mean - reach, mean + reach)
 
 
 def quoted(value: float | str, source: str) -> Cell:

@@ -58,7 +58,14 @@ def experiments() -> list[Experiment]:
     return [cast(Experiment, importlib.import_module(f"bench.peers.{name}")) for name in EXPERIMENTS]
 
 
-def run_all(chosen: Sequence[Experiment], *, again: bool = False, results: Path = RESULTS, done: Path = DONE) -> list[str]:
+def run_all(
+    chosen: Sequence[Experiment],
+    *,
+    again: bool = False,
+    patience: float = 1.0,
+    results: Path = RESULTS,
+    done: Path = DONE,
+) -> list[str]:
     """Run what this run has not done yet, or all of them; returned are the names of those that failed, not of those skipped."""
     console, failed = Console(stderr=True), []
     if again:
@@ -68,7 +75,7 @@ def run_all(chosen: Sequence[Experiment], *, again: bool = False, results: Path 
         if place.is_file() and mark.is_file():
             console.print(f"[dim]{one.NAME}: done before this run was ended; --again runs it once more[/dim]")
             continue
-        found = _found(one, console)
+        found = _found(one, console, patience)
         if found is None:
             failed.append(one.NAME)
             found = left_out(one, "it failed here")
@@ -80,11 +87,11 @@ def run_all(chosen: Sequence[Experiment], *, again: bool = False, results: Path 
     return failed
 
 
-def _found(one: Experiment, console: Console) -> Result | None:
+def _found(one: Experiment, console: Console, patience: float) -> Result | None:
     """Its result, or why there is none; nothing where it failed."""
     try:
         with console.status(one.NAME) as status:
-            budget = Budget(one.SECONDS, lambda text: status.update(f"{one.NAME}: {text}"))
+            budget = Budget(patience * one.SECONDS, lambda text: status.update(f"{one.NAME}: {text}"))
             found = _checked(one, budget)
         console.print(f"{one.NAME}: done in {budget.spent:.0f} seconds")
         return found

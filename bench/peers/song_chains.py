@@ -18,7 +18,7 @@ from attrpriv.numerics.calibration import chain_budget, chain_score
 from attrpriv.numerics.laws import ChainFamily, MarkovChain
 from bench.peers import quilts
 from bench.peers.budget import Budget
-from bench.peers.results import Cell, Result, Table, measured
+from bench.peers.results import Cell, Result, Table, mean_of
 
 NAME = "song_chains"
 TITLE = "Entries of Markov chains (Song, Wang and Chaudhuri 2017)"
@@ -108,10 +108,8 @@ def simulated(scales: dict[tuple[float, float, str], float], epsilon: float = 1.
     rows: list[Sequence[Cell | str | float | None]] = []
     for name in (*THEIRS, *OURS):
         scale = scales[epsilon, alpha, name]
-        errors = np.array([_trial(random, alpha, scale, whole=name in OURS) for _ in range(TRIALS)])
-        half = 1.96 * errors.std(ddof=1) / math.sqrt(TRIALS)
-        mean = float(errors.mean())
-        rows.append([name, _error(name, scale), measured(mean, max(0.0, mean - half), mean + half)])
+        errors = [_trial(random, alpha, scale, whole=name in OURS) for _ in range(TRIALS)]
+        rows.append([name, _error(name, scale), mean_of(errors)])
     title = f"The same, simulated: {TRIALS} chains of α = {alpha:g}, ε = {epsilon:g}, a release of each"
     return Table.of("simulated", title, {"mechanism": "text", "computed": "number", "simulated": "number"}, rows)
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -13,9 +14,10 @@ from typing import Any, cast
 import pytest
 
 from attrpriv.errors import PolicyError
-from bench.peers import page, property_inference
+from bench.peers import features, page, property_inference, speed
 from bench.peers.budget import Budget, Unavailable
-from bench.peers.environment import end, in_environment
+from bench.peers.environment import end, in_environment, run_alone
+from bench.peers.libraries import LIBRARIES
 from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
 from bench.peers.running import EXPERIMENTS, RESULTS, experiments, kept, run_all
 
@@ -210,6 +212,48 @@ def test_a_run_that_was_ended_resumes_where_it_was(tmp_path: Path) -> None:
         run_all([ended[0], Made("three", KeyboardInterrupt())], results=results, done=done)
     run_all(ended[:1], results=results, done=done, again=True)
     assert len(ended[0].runs) == 3, "2 at first, and once more though it was done"
+
+
+def test_a_busy_machine_may_be_given_more_time(tmp_path: Path) -> None:
+    one = Made("one")
+    run_all([one], results=tmp_path / "results", done=tmp_path / "done", patience=50.0)
+    assert 40.0 < one.runs[0] <= 50.0
+
+
+def test_each_library_is_measured_once_before_any_is_again() -> None:
+    """A run whose time is over has left out what comes last."""
+    order = list(speed.turns(list(LIBRARIES)))
+    number = len({key[1:] for key in order})
+    first, later = order[:number], order[number:]
+    assert {turn for turn, *_ in first} == {0}
+    assert 0 not in {turn for turn, *_ in later}
+    assert {who for *_, who in first} >= {"duckdb", *(each.name for each in LIBRARIES)}
+    counted = Counter(who for _, rows, what, who in order if (rows, what) == (speed.SIZES[0], "average"))
+    assert counted["duckdb"] == counted["opendp"] == speed.ROUNDS
+    assert counted["pipelinedp"] == counted["tumult"] == speed.SLOW_ROUNDS
+
+
+def test_what_would_take_too_much_is_left_out_with_the_reason() -> None:
+    light = {"seconds": 1.0, "bytes": 1e8}
+    assert speed._too_much("opendp", [light]) == ""
+    assert "could not be measured" in speed._too_much("opendp", [])
+    assert "more than 10 processor seconds" in speed._too_much("pipelinedp", [{**light, "seconds": 15.0}])
+    assert speed._too_much("tumult", [{**light, "seconds": 15.0}]) == "", "most of it is Java's start"
+    assert "of the memory might be needed" in speed._too_much("opendp", [{**light, "bytes": 1e13}])
+
+
+def test_each_call_names_the_version_that_it_was_tried_with() -> None:
+    call = {"call": "f(a | b)", "answer": "yes", "seen": "works"}
+    table = features.evidence({"attrpriv": {"it": call}, "opendp": {"it": call}}, {"attrpriv": "1", "OpenDP (Polars)": "2"})
+    assert [row[1].value for row in table.rows] == ["attrpriv 1", "OpenDP (Polars) 2"]
+    assert table.rows[0][2].value == "`` f(a \\| b) ``"
+
+
+def test_a_script_leaves_nothing_in_the_repository(tmp_path: Path) -> None:
+    script = "import os, pathlib; pathlib.Path('left-behind').mkdir(); print(os.getcwd())"
+    place = Path(run_alone([sys.executable, "-c", script], "", 60.0, os.environ).stdout.strip())
+    assert ROOT not in [place, *place.parents]
+    assert not place.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

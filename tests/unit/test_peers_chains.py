@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from attrpriv.numerics.calibration import chain_epsilon, chain_score
 from attrpriv.numerics.divergences import gaussian_delta_upper
@@ -77,6 +79,27 @@ def test_the_distance_that_is_left_without_some_mass() -> None:
     laws = {0: {0: 0.5, 1: 0.49, 5: 0.01}, 1: {0: 0.5, 1: 0.5}}
     assert additive.nearly(laws, 1, 0.005) == 4
     assert additive.nearly(laws, 1, 0.02) == 0
+
+
+def test_what_cannot_be_moved_is_the_least_of_all_plans() -> None:
+    """Equal quantiles in a pair would leave half of it: a linear program over all plans is the twin."""
+    laws = {0: {0: 0.5, 1: 0.5}, 1: {1: 0.5, 2: 0.5}}
+    assert additive._left(laws[0], laws[1], 0) == 0.5
+    random = np.random.default_rng(0)
+    for _ in range(10):
+        first, second = (
+            dict(zip(random.choice(8, 4, replace=False).tolist(), random.dirichlet(np.ones(4)).tolist(), strict=True))
+            for _ in range(2)
+        )
+        ways = list(itertools.product(first, second))
+        sums = [[float(x == value) for x, _ in ways] for value in first] + [
+            [float(y == value) for _, y in ways] for value in second
+        ]
+        for z in range(4):
+            found = optimize.linprog(
+                [-float(abs(x - y) <= z) for x, y in ways], A_eq=sums, b_eq=[*first.values(), *second.values()]
+            )
+            assert additive._left(first, second, z) == pytest.approx(1 + float(found.fun or 0.0), abs=1e-9)
 
 
 def test_the_mean_of_noise_on_whole_numbers_is_that_of_its_law() -> None:

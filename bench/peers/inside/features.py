@@ -26,7 +26,7 @@ PACKAGES = {
     "tumult": "tmlt.analytics",
 }
 PROPERTY = "mentions: pufferfish|attribute privacy|distribution privacy|property inference"
-AUDIT = "mentions: def audit|class [A-Za-z]*Audit"
+AUDIT = "mentions: def [a-z_]*(attack|audit)|class [A-Za-z]*(Attack|Audit)"
 SHARPER = r"mentions: class \w*(Concentrated|zCDP|Rho|PLD)"
 VIEW = "mentions: reference view|class View|def view"
 
@@ -117,6 +117,7 @@ CALLS: dict[str, dict[str, str]] = {
         "smartnoise": 'reader.execute("SELECT COUNT(DISTINCT id) AS n FROM p.people")',
         "pipelinedp": "aggregate(dp.Metrics.COUNT, rows_of_a_person=3)",
         "tumult": "started(ta.AddMaxRows(3)).evaluate(query.count(), ta.PureDPBudget(0.1)).collect()",
+        "diffprivlib": "mentions: user.level|privacy unit|contributions",
     },
     "groups that nobody named before": {
         "attrpriv": 'started("groups.ledger").release("SELECT sex, avg(weight) FROM data GROUP BY sex")',
@@ -124,10 +125,13 @@ CALLS: dict[str, dict[str, str]] = {
         "smartnoise": 'reader.execute("SELECT city, COUNT(*) AS n FROM p.people GROUP BY city")',
         "pipelinedp": "aggregate(dp.Metrics.COUNT, public=None)",
         "tumult": 'session.evaluate(query.get_groups(["city"]), ta.ApproxDPBudget(0.1, 1e-7)).collect()',
+        "diffprivlib": "mentions: group.?by",
     },
     "a median": {
         "attrpriv": 'started("median.ledger", hidden).release("median(weight)")',
-        "opendp": "dp.t.then_quantile_score_candidates([1.0, 2.0], alpha=0.5)",
+        "opendp": 'context().query().select(pl.col("weight").fill_null(0.0).fill_nan(0.0).dp.median([0.0, 50.0, 100.0]))'
+        ".release().collect()",
+        "smartnoise": 'reader.execute("SELECT MEDIAN(weight) AS x FROM p.people")',
         "diffprivlib": "diffprivlib.tools.median(weight, epsilon=1.0, bounds=(0, 100))",
         "pipelinedp": "aggregate(dp.Metrics.PERCENTILE(50))",
         "tumult": 'session.evaluate(query.median("weight", 0, 100), ta.PureDPBudget(0.1)).collect()',
@@ -142,44 +146,53 @@ CALLS: dict[str, dict[str, str]] = {
         "attrpriv": 'started("sql.ledger").release("SELECT avg(weight) FROM data", mechanism="gaussian")',
         "opendp": 'context().query().sql("SELECT COUNT(*) FROM self").release()',
         "smartnoise": 'reader.execute("SELECT AVG(weight) AS x FROM p.people")',
-        **dict.fromkeys(("diffprivlib", "pipelinedp"), "mentions: def sql|parse_sql|sqlglot|SELECT .* FROM"),
+        **dict.fromkeys(("diffprivlib", "pipelinedp", "tumult"), "mentions: def sql|parse_sql|sqlglot|SELECT .* FROM"),
     },
     "the budget refuses more than was stated": {
         "attrpriv": 'refuses: session.release("avg(income)", mechanism="gaussian")',
         "opendp": "refuses: c = context(); [c.query().select(dp.len()).release() for _ in range(2)]",
         "diffprivlib": "refuses: a = diffprivlib.BudgetAccountant(1.0, 0); "
         "[diffprivlib.tools.mean(weight, epsilon=0.9, bounds=(0, 100), accountant=a) for _ in range(2)]",
-        "tumult": "refuses: session.evaluate(query.count(), ta.PureDPBudget(2.0))",
+        "smartnoise": 'refuses: [reader.execute("SELECT COUNT(*) AS n FROM p.people") for _ in range(30)]',
+        "pipelinedp": "refuses: a = dp.NaiveBudgetAccountant(1.0, 1e-6); a.compute_budgets(); "
+        "a.request_budget(dp.aggregate_params.MechanismType.LAPLACE)",
+        "tumult": "refuses: session.evaluate(query.count(), ta.ApproxDPBudget(2.0, 1e-7))",
     },
     "what was spent is on record for a later process": {
         "attrpriv": 'assert started("people.ledger").ledger.entries',
-        "opendp": "mentions: ledger",
+        "opendp": "import pickle; pickle.loads(pickle.dumps(context()))",
         "diffprivlib": "import pickle; assert pickle.loads(pickle.dumps(diffprivlib.BudgetAccountant(1.0, 0))).epsilon == 1",
-        **dict.fromkeys(("smartnoise", "pipelinedp", "tumult"), "mentions: ledger"),
+        "smartnoise": "import pickle; pickle.loads(pickle.dumps(reader.odometer)).spent",
+        "pipelinedp": "import pickle; pickle.loads(pickle.dumps(dp.NaiveBudgetAccountant(1.0, 1e-6)))",
+        "tumult": "import pickle; pickle.loads(pickle.dumps(session))",
     },
     "the error is told before a row is read": {
         "attrpriv": 'assert ap.plan(policy.problem([ap.mean("weight")], 4_000, {}), "gaussian").error.rmse > 0',
         "opendp": "context().query().select(dp.len()).summarize(alpha=0.05)",
+        "diffprivlib": "diffprivlib.mechanisms.Laplace(epsilon=1, sensitivity=1).variance(0)",
         "smartnoise": 'reader.get_simple_accuracy("SELECT COUNT(*) AS n FROM p.people", 0.05)',
+        "pipelinedp": "dp.dp_computations.compute_dp_count_noise_std("
+        "dp.dp_computations.ScalarNoiseParams(1, 0, 0, 1, None, None, 1, 2, dp.NoiseKind.LAPLACE))",
     },
     "noise on whole numbers": {
         "attrpriv": "from attrpriv.noise import whole_laplace; whole_laplace(1.0)",
         "opendp": "dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)(0)",
         "diffprivlib": "diffprivlib.mechanisms.GaussianDiscrete(epsilon=1.0, delta=1e-6).randomise(1)",
+        "smartnoise": 'assert isinstance(reader.execute("SELECT COUNT(*) AS n FROM p.people")[1][0], int)',
         "tumult": "from tmlt.core.random.discrete_gaussian import sample_dgauss; sample_dgauss(1)",
     },
     "a report for whoever approves": {
         "attrpriv": "from attrpriv.report.content import gather, report_html; "
         'report_html(gather(started("report.ledger"), {}, "avg(weight)"), "", "policy.yaml")',
-        "pipelinedp": "r = dp.report_generator.ExplainComputationReport() if hasattr(dp.report_generator, "
-        '"ExplainComputationReport") else __import__("pipeline_dp.dp_engine").ExplainComputationReport()',
-        **dict.fromkeys(("opendp", "diffprivlib", "smartnoise", "tumult"), "mentions: class [A-Za-z]*Report|def report"),
+        "pipelinedp": "from pipeline_dp.report_generator import ReportGenerator",
+        **dict.fromkeys(("opendp", "diffprivlib", "smartnoise", "tumult"), r"mentions: class [A-Za-z]*Report\b|def report\b"),
     },
     "attacks on what is handed out": {
-        "attrpriv": "ap.audit_model, ap.audit_release",
+        "attrpriv": 'asked = policy.problem([ap.mean("weight")], 4_000, {}); '
+        'ap.audit_release(ap.plan(asked, "gaussian"), asked, draws=2_000, tables=100, released=100, recorded=100)',
         **dict.fromkeys(("opendp", "diffprivlib", "smartnoise", "pipelinedp", "tumult"), AUDIT),
     },
-    "runs on Spark": {
+    "a way to Spark (looked for, not run; Tumult was)": {
         "attrpriv": "from attrpriv.engines.remote import _open_spark",
         "pipelinedp": "dp.SparkRDDBackend",
         "smartnoise": "from snsql.sql.reader.spark import SparkReader",
