@@ -96,12 +96,13 @@ def init(
     from attrpriv.cli.checks import check_policy
     from attrpriv.cli.conversation import asks, in_terminal
     from attrpriv.cli.decisions import Decisions
-    from attrpriv.cli.starter import write_starter
+    from attrpriv.cli.starter import place_for, write_starter
 
     with guarded(as_json):
         decisions = Decisions(rows, between, within, least_density, public)
         releases: tuple[str, ...] = tuple(release or ())
         if not (as_json or template or secret or releases or decisions != Decisions()) and asks():
+            place_for(data, out, force)  # said before the first question rather than after the last
             told = in_terminal(data)
             template, secret, releases, decisions = told.template, told.secret, told.releases, told.decisions
         written = write_starter(data, out, force, template, secret, releases, decisions)
