@@ -16,8 +16,11 @@ import pytest
 from typer.testing import CliRunner
 
 from attrpriv.cli.app import app
-from attrpriv.errors import PolicyError
+from attrpriv.errors import PolicyError, UsageError
+from attrpriv.numerics.divergences.wasserstein import wasserstein_inf
+from attrpriv.policy import Policy
 from attrpriv.problem.secret import Secret
+from attrpriv.session.session import Session
 
 MEAN = """\
 attrpriv: 1
@@ -253,6 +256,10 @@ MISTAKES = {
             "protect: must be a list",
             "with a dash: `- secret: ...`",
         ),
+    ),
+    "a secret without its key": m(
+        *(COLUMNS, "secret: columns(education, sex)", "columns(education, sex)"),
+        *("protect[0]: must begin with its key.", "Write `secret: columns(education, sex)`."),
     ),
     "a query without its dash": m(
         MEAN, "  - avg(hours)", "  avg(hours)", "release: must be a list", "with a dash: `- avg(hours)`"
@@ -568,6 +575,20 @@ def test_another_unit(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (code, "the assumption gives its range no chance" in told, "Correct one of the two." in told) == (0, True, True)
     code, told = check(place, MEAN, monkeypatch)
     assert (code, "no chance" in told) == (0, False)
+
+
+def test_objects_in_the_wrong_place_in_python(place: Path) -> None:
+    """Each is one line that says what to write, and no error of another library."""
+    table, secret = pd.read_parquet(place / "staff.parquet"), Secret("share(sex = 'F')", between=(0.4, 0.6))
+    with pytest.raises(PolicyError, match=r"^protect: must be a list\. Got one Secret\. .* protect=\[Secret\(\.\.\.\)\]\.$"):
+        Policy(epsilon=1.0, protect=secret)
+    policy = Policy(epsilon=1.0, protect=[secret])
+    with pytest.raises(UsageError, match=r"as in Session\(table, policy\)\. Got an object of type DataFrame\.$"):
+        Session(policy, table)  # type: ignore[arg-type]
+    assert Session(table, policy, place / "python.ledger").plan("avg(hours)").mechanism == "subsample"
+    with pytest.raises(UsageError, match=r"such as \{0: 0\.4, 1: 0\.6\}, or be a law\. Got a list\."):
+        wasserstein_inf([0.4, 0.6], [0.5, 0.5])  # type: ignore[arg-type]
+    assert wasserstein_inf({0: 0.4, 1: 0.6}, {0: 0.5, 1: 0.5}).distance == 1
 
 
 def test_a_share_in_quotes_in_python(place: Path) -> None:

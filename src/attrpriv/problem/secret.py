@@ -83,6 +83,9 @@ class Secret(FrozenModel):
     @classmethod
     def _canonical(cls, value: Any) -> Any:
         """Read the statistic once and keep its canonical text."""
+        if isinstance(value, str):
+            text = shown(value)
+            raise ValueError(f"must begin with its key. Got {text}. Write `secret: {text[1:-1]}`.")
         if not isinstance(value, Mapping):
             return value
         _require_no_named_ends(value.get("between"))
