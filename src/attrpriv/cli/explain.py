@@ -165,5 +165,5 @@ def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:
     if policy.assume:
         lines.append("Somebody who knows the law of the rows better than the tolerance says can learn more than promised.")
         lines.append("Properties of columns that are not named under protect are not hidden at all.")
-    lines.append("Whoever learns the same statistic elsewhere, or another release about this table, learns more.")
+    lines.append("Somebody who learns the same statistic elsewhere, or another release about this table, learns more.")
     return tuple(lines)
