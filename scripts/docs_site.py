@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     done = subprocess.run([sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", str(settings)], check=False)
     if done.returncode:
         raise SystemExit(f"docs: the site could not be built without a warning (exit code {done.returncode}). See above.")
+    searchable_from_disk(out / "site")
     if outside := requests(out / "site"):
         raise SystemExit("docs: pages must ask for nothing outside of the site. Got " + ", ".join(outside) + ".")
     print(f"the site is {out / 'site' / 'index.html'}")
@@ -74,6 +75,11 @@ def pages(body: str) -> list[tuple[str, str]]:
     """The pages that a section lists: the first link of each item."""
     found = re.findall(r"^(?:-|\d+\.) \[([^\]]+)\]\(([^)#]+\.md)\)", body, flags=re.MULTILINE)
     return [(title.replace("`", ""), page) for title, page in found]
+
+
+def searchable_from_disk(site: Path) -> None:
+    """A page that was opened from a disk may fetch no JSON, but load a script: the site's search asks for this one there."""
+    (site / "search.js").write_text(f"var __index = {(site / 'search.json').read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def requests(site: Path) -> list[str]:

@@ -89,7 +89,7 @@ def test_the_command_line_says_how_much_it_covers(tmp_path: Path) -> None:
         assert "the promise holds up to information" in text
         assert "mu " in text
         assert "nothing of it shows" not in text
-        assert "tell nothing about" not in text
+        assert "reveal nothing about" not in text
 
 
 FOUND = {**POLICY["reference"], "sorted": {"income": {"ends": "found", "breaks": [30]}}}

@@ -626,9 +626,9 @@ def test_explain_says_what_is_hidden_and_what_is_not(tmp_path: Path) -> None:
         "share(sex = 'F') of this table: every composition in the stated range looks the same in the view.",
         "They know no single row of the table.",
         "It keeps 125 rows of sex = 'F'; 300 rows of other: numbers fixed by the policy, not by the table.",
-        "Any number of queries on it, and any model trained on it, tell nothing about the composition.",
+        "Any number of queries on it, and any model trained on it, reveal nothing about the composition.",
         REAL_RECORDS,
-        "Whoever recognises some persons of the view can estimate the composition from how many of them are in it.",
+        "Somebody who recognises some persons in the view can estimate the composition from how many of them are in it.",
         "Means of numeric columns are not hidden by a view, only how rows fall into cells.",
         "Single persons are not protected",
     ):

@@ -428,6 +428,10 @@ def test_a_name_that_does_not_exist_is_noticed() -> None:
     assert not exists("methods.gaussians")
 
 
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+
+
 # -------------------------------------------------------------------------------------------------------------- picture
 
 

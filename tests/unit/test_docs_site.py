@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
+from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
+from urllib.parse import unquote
 
 import pytest
 
@@ -64,9 +67,77 @@ def test_everybody_can_read_it(name: str, dark: bool, site: Path, tmp_path: Path
     assert found["passes"] > 25
 
 
+# What the search shows, which is inside of shadow roots.
+_SHOWN = """
+(() => {
+  const within = (root) => [...root.querySelectorAll('*')].filter((one) => one.shadowRoot).map((one) => one.shadowRoot);
+  return within(document).flatMap((root) => [root, ...within(root)]).map((root) => root.textContent).join(' ');
+})()
+"""
+
+
+@pytest.mark.slow
+def test_what_is_searched_for_is_found_in_pages_opened_from_a_disk(site: Path, tmp_path: Path) -> None:
+    """And nothing is asked of any other place."""
+    from tests.end_to_end.devtools import Browser
+
+    with Browser(tmp_path / "profile") as browser:
+        tab = browser.tab()
+        tab.open((site / "index.html").as_uri())
+        tab.until("document.querySelector('.md-search__button') !== null")
+        tab.click("Search", "button")
+        tab.until("document.activeElement !== document.body")
+        tab.type("markov quilt")
+        tab.until(f"{_SHOWN}.includes('Markov quilts')")
+        asked = [one["params"]["request"]["url"] for one in browser.events if one.get("method") == "Network.requestWillBeSent"]
+        assert len(asked) > 3
+        assert [url for url in asked if not url.startswith((site.as_uri(), "data:", "blob:", "about:"))] == []
+        assert tab.errors == []
+
+
+class _Links(HTMLParser):
+    """What a page links to, and what can be linked to in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names, self.targets = set[str](), set[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {key: value for key, value in attrs if value}
+        self.names |= {given[key] for key in ("id", "name") if key in given}
+        self.targets |= {given[key] for key in ("href", "src") if key in given and not re.match(r"[a-z]+:", given[key])}
+
+
+def dead_links(site: Path) -> list[str]:
+    pages = {page: _Links() for page in site.rglob("*.html") if page.name != "404.html"}  # which links from the site's root
+    for page, links in pages.items():
+        links.feed(page.read_text(encoding="utf-8"))
+    found = []
+    for page, links in pages.items():
+        for target in links.targets:
+            path, _, anchor = target.partition("#")
+            there = (page.parent / unquote(path)).resolve() if path else page
+            there = there / "index.html" if there.is_dir() else there
+            if not there.exists() or (anchor and there in pages and unquote(anchor) not in pages[there].names):
+                found.append(f"{page.relative_to(site)}: {target}")
+    return sorted(found)
+
+
+@pytest.mark.slow
+def test_every_link_of_the_built_site_leads_somewhere(site: Path) -> None:
+    assert dead_links(site.resolve()) == []
+
+
+def test_a_dead_link_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#x">1</a><a href="b.html#y">2</a><a href="c.html">3</a>', encoding="utf-8")
+    (tmp_path / "b.html").write_text('<p id="x"><a href="https://example.org/">elsewhere</a></p>', encoding="utf-8")
+    assert dead_links(tmp_path) == ["a.html: b.html#y", "a.html: c.html"]
+
+
 def test_the_site_is_built_without_a_warning_and_asks_for_nothing(script: ModuleType, site: Path) -> None:
     assert "Publish rows to a model" in (site / "index.html").read_text(encoding="utf-8")
-    assert (site / "search.json").exists() or list(site.rglob("search*.json"))
+    found = (site / "search.js").read_text(encoding="utf-8")
+    assert json.loads(found.removeprefix("var __index = ")) == json.loads((site / "search.json").read_text(encoding="utf-8"))
     for page, name in (("api", "record_outside"), ("api", "ledger"), ("api-mathematics", "wasserstein_inf")):
         shown = (site / "docs" / f"{page}.html").read_text(encoding="utf-8")
         assert re.search(rf'id="attrpriv\.[\w.]*\.{name}"', shown)

@@ -207,7 +207,9 @@ class Counts(Assumption):
                 Cause.SECRET, f"a count or share of {self.sensitive}"
             )
         if composition.reads != (self.sensitive,):
-            raise QueryError(f"{secret.text}: must be about {self.sensitive}, the sensitive column of the assumption.")
+            raise QueryError(f"{secret.text}: must be about {self.sensitive}, the sensitive column of the assumption.").because(
+                Cause.SECRET, f"a count or share of {self.sensitive}"
+            )
         condition = composition.condition
         named = [name for name in self.categories if name != self.other]
         # Rows of `other` may have any value, or none: a secret must leave all of them out, by naming categories.
@@ -282,7 +284,8 @@ class Counts(Assumption):
         found = self.given.get(column)
         if found is None or not all(isinstance(law, ValueLaw) for law in found.values()):
             raise QueryError(
-                f"assume: must give the values of {column} with their probabilities. Got {self._known()}."
+                f"assume: must give the values of {column} with their probabilities. Got {self._known()}. "
+                f"For an average, bounds of {column} are enough."
             ).because(Cause.NUMBERS, f"the values of {column}")
         values = next(law.values for law in found.values() if isinstance(law, ValueLaw))
         return values, {name: law.probabilities for name, law in found.items() if isinstance(law, ValueLaw)}

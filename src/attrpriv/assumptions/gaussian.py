@@ -355,7 +355,8 @@ def _require_columns(name: str, given: Iterable[str], known: Sequence[str]) -> N
     for column in given:
         if column not in among:
             raise ValueError(
-                f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known) or 'none'}."
+                f"{name}: {column} is not a column with a standard deviation. Known are {', '.join(known) or 'none'}. "
+                "Add it under sd, or correct its name."
             )
 
 

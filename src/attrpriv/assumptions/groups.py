@@ -237,6 +237,10 @@ class Groups(Assumption):
             raise QueryError(f"{secret.text}: must be the count or the share of some categories of {self.sensitive}.").because(
                 Cause.SECRET, f"a count or share of {self.sensitive}"
             )
+        if composition.reads != (self.sensitive,):
+            raise QueryError(f"{secret.text}: must be about {self.sensitive}, the sensitive column of the assumption.").because(
+                Cause.SECRET, f"a count or share of {self.sensitive}"
+            )
         return self.split(composition.condition)[0]
 
     def belief(self, secret: Secret, n: int, bins: Mapping[str, Sequence[float]]) -> ShareBelief | None:

@@ -112,7 +112,7 @@ class LeakageMap(FrozenModel):
             )
             for one in self.leaks
         ]
-        worst = "; ".join(f"{one.statistic} tells {one.property}: {one.right:.0%}" for one in self.largest[:3])
+        worst = "; ".join(f"{one.statistic} reveals {one.property}: {one.right:.0%}" for one in self.largest[:3])
         return Picture(
             "Which statistics give away which properties",
             f"{self.meaning} The largest: {worst or 'none'}.",
@@ -140,7 +140,7 @@ class LeakageMap(FrozenModel):
 
     def __str__(self) -> str:
         lines = [
-            f"{percent(one.right)}  {one.statistic} tells {one.property} ({number(one.apart, 3)} apart)"
+            f"{percent(one.right)}  {one.statistic} reveals {one.property} ({number(one.apart, 3)} apart)"
             for one in self.largest[:12]
         ]
         return "\n".join([self.meaning, *lines, *self.flags])

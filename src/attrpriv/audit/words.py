@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def question(audit: ModelAudit) -> str:
     low, high = (f"{value:g}" for value in audit.values)
     return (
-        f"Does a model tell whether {audit.secret} of its {audit.table_rows:,} rows was {low} or {high}? "
+        f"Does a model reveal whether {audit.secret} of its {audit.table_rows:,} rows was {low} or {high}? "
         f"{audit.targets:,} models of fresh tables were attacked, by somebody who had learned from {audit.shadows:,} others."
     )
 
@@ -25,7 +25,7 @@ def shows(audit: ModelAudit) -> tuple[str, ...]:
 def _found(audit: ModelAudit, one: Attacked) -> str:
     guesses = f"{one.right:,} of {one.targets:,} right, {one.share:.1%} ({one.low:.1%} to {one.high:.1%})"
     if one.leaks:
-        told = f"{one.name}: yes, its {one.attack} tell. {guesses}. {_as_much(audit, one)} {_epsilon(audit, one)}"
+        told = f"{one.name}: yes, its {one.attack} give it away. {guesses}. {_as_much(audit, one)} {_epsilon(audit, one)}"
     else:
         told = (
             f"{one.name}: no attack that was tried, with {audit.shadows:,} shadows, beat a coin: {guesses}. A leak by which "
@@ -39,14 +39,14 @@ def _other_leaks(audit: ModelAudit, one: Attacked) -> str:
     others = [r for r in audit.results if (r.model, r.trained_on) == (one.model, one.trained_on) and r.leaks and not r.chosen]
     if one.leaks or not others:
         return ""
-    return f"But its {others[0].attack} tell: {others[0].right:,} of {others[0].targets:,} right."
+    return f"But its {others[0].attack} give it away: {others[0].right:,} of {others[0].targets:,} right."
 
 
 def _as_much(audit: ModelAudit, one: Attacked) -> str:
     if one.rows_low >= audit.table_rows:
-        return f"That is as much as the values of all {audit.table_rows:,} rows tell."
+        return f"That is as much as the values of all {audit.table_rows:,} rows reveal."
     span = f"{one.rows_low:,} to {one.rows_high:,}"
-    return f"That is as much as the values of {one.rows:,} of the rows tell ({span})."
+    return f"That is as much as the values of {one.rows:,} of the rows reveal ({span})."
 
 
 def _epsilon(audit: ModelAudit, one: Attacked) -> str:

@@ -119,7 +119,7 @@ def require_entries(problem: Problem, chain: Chain) -> None:
     if problem.known_rows:
         raise Refusal(
             Cause.PERSONS,
-            "known_rows: must be 0; entries that are known tell about their neighbours, which is not covered.",
+            "known_rows: must be 0; known entries say something about their neighbours, which is not covered.",
             needs="known_rows 0",
         )
 

@@ -81,27 +81,31 @@ def init(
     ] = None,
     between: Annotated[str | None, typer.Option("--between", metavar="LOW,HIGH", help="The range of the secret.")] = None,
     within: Annotated[
-        str | None, typer.Option("--within", help="The largest distance of indistinguishable values; all: the whole range.")
+        str | None, typer.Option("--within", help="How far apart indistinguishable values may be; all: the whole range.")
     ] = None,
     least_density: Annotated[
-        str | None, typer.Option("--least-density", metavar="R", help="Of columns(...): each value is R times as common here.")
+        str | None,
+        typer.Option(
+            "--least-density", metavar="R", help="For columns(...): the least ratio of a value's share here to its public one."
+        ),
     ] = None,
     rows: Annotated[int | None, typer.Option("--rows", help="The number of rows, where the file does not state it.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where to write; default: DATA with the ending .yaml.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write a policy for a table: in a terminal by asking, else by options. Reads column names and types, no row."""
+    """Write a policy for a table, by asking in a terminal or from options. Reads column names and types, no row."""
     from attrpriv.cli import render
     from attrpriv.cli.checks import check_policy
     from attrpriv.cli.conversation import asks, in_terminal
     from attrpriv.cli.decisions import Decisions
-    from attrpriv.cli.starter import write_starter
+    from attrpriv.cli.starter import place_for, write_starter
 
     with guarded(as_json):
         decisions = Decisions(rows, between, within, least_density, public)
         releases: tuple[str, ...] = tuple(release or ())
         if not (as_json or template or secret or releases or decisions != Decisions()) and asks():
+            place_for(data, out, force)  # said before the first question rather than after the last
             told = in_terminal(data)
             template, secret, releases, decisions = told.template, told.secret, told.releases, told.decisions
         written = write_starter(data, out, force, template, secret, releases, decisions)
@@ -118,7 +122,7 @@ app.command()(tidy)
 def fit(
     policy: PolicyFile,
     public: Annotated[Path | None, typer.Option("--public", help="Public records: a Parquet or CSV file.")] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML); needed.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The assumption file to write (YAML); required.")] = None,
     confidence: Annotated[
         float | None,
         typer.Option(
@@ -194,7 +198,7 @@ def release(
 @app.command()
 def view(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; needed.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The Parquet file to write; required.")] = None,
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="PARTS", help="Disjoint parts, a file each, as in train=80%,test=20%."),
@@ -246,11 +250,11 @@ app.command()(studio)
 @app.command()
 def report(
     policy: PolicyFile,
-    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write; needed.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The HTML file to write; required.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write one page for whoever must approve the release: what could be learnt, what it rests on. Reads no row."""
+    """Write one page for the person who must approve the release: what could be learnt, what it rests on. Reads no row."""
     from attrpriv.cli.report import show, write_report
 
     with guarded(as_json):

@@ -15,12 +15,12 @@ def audit(
     policy: PolicyFile,
     queries: QueryTexts = None,
     against: Annotated[
-        Path | None, typer.Option("--against", help="Public records: tables are made of them, too (Parquet or CSV).")
+        Path | None, typer.Option("--against", help="Public records, of which tables are made as well (Parquet or CSV).")
     ] = None,
     pair: Annotated[
         list[str] | None,
         typer.Option(
-            "--pair", metavar="A:B", help="Two values of the secret to tell apart; default: the worst are looked for."
+            "--pair", metavar="A:B", help="Two values of the secret to compare; default: the worst pair that is found."
         ),
     ] = None,
     mechanism: Mechanism = "auto",

@@ -6,6 +6,7 @@ What must never change: column names and types are all that is shown of the tabl
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,17 @@ from rich.markup import escape
 
 from attrpriv.cli.decisions import QUESTIONS, Decisions, number, pair, shares
 from attrpriv.cli.guard import console
-from attrpriv.cli.proposal import MEASURES, only_averages, only_counts
-from attrpriv.engines.tables import Source, open_table
+from attrpriv.cli.proposal import MEASURES, known, only_averages, only_counts
+from attrpriv.engines.moments import PublicTable
+from attrpriv.engines.scan import closest
+from attrpriv.engines.tables import Source, open_table, shown_name
 from attrpriv.errors import AttrprivError, UsageError
+from attrpriv.problem.composition import parse_composition
 from attrpriv.problem.places import is_remote
-from attrpriv.queries.derived import parse_questions
+from attrpriv.queries.conditions import columns_of, parse_condition
+from attrpriv.queries.derived import parse_questions, parts_of
 from attrpriv.queries.query import quoted
+from attrpriv.session.named_columns import is_listed, named_values, unlisted
 
 KINDS = (
     "an average of a column, such as the mean income",
@@ -30,6 +36,12 @@ KINDS = (
     "everything about columns",
 )
 _WITHIN = "How far apart may two values be that nobody can tell apart? Enter for the whole range"
+_BETWEEN = {
+    1: "Between which two values does the secret lie for sure? All between them are hidden, as in 20, 60.",
+    2: "Between which two shares does the secret lie for sure? All between them are hidden, as in 20%, 40%.",
+}
+_PUBLIC = "A file of public records of the same kind, never made from this table; Enter for none"
+_EXAMPLES = {"boolean": "true", "date": "2024-05-01"} | dict.fromkeys(MEASURES, "1")
 
 T = TypeVar("T")
 
@@ -62,39 +74,74 @@ def in_terminal(data: str) -> Told:
         suffix = " " if question.endswith(("?", ".")) and not default else ": "
         return str(typer.prompt(question, default=default, show_default=bool(default), prompt_suffix=suffix))
 
-    return converse(open_table(data if is_remote(data) else Path(data)), ask, lambda line: console().print(escape(line)))
+    path = None if is_remote(data) else Path(data)
+    return converse(open_table(path or data), ask, lambda line: console().print(escape(line)), path)
 
 
-def converse(source: Source, ask: Ask, say: Callable[[str], None]) -> Told:
-    """Ask until a starter policy can be written. An answer that cannot be is asked for again, with the reason."""
+def converse(source: Source, ask: Ask, say: Callable[[str], None], path: Path | None = None) -> Told:
+    """Ask until a starter policy can be written. An answer that cannot be is asked for again, with the reason.
+
+    `path` is the table's file, which is not taken for public records.
+    """
     say("Columns: " + ", ".join(f"{quoted(name)} ({kind})" for name, kind in source.columns.items()))
     for place, words in enumerate(KINDS, 1):
         say(f"  {place}  {words}")
     kind = _until(ask, say, "What must stay hidden? 1, 2 or 3", _kind)
-    secret = (_mean, _share, _columns)[kind - 1](source.columns, ask, say)
+    columns = source.columns
+    hidden = _hidden(kind, columns, ask, say)
     rows = None if source.rows is not None else _until(ask, say, QUESTIONS["rows"], _whole)
     if kind == 3:
-        return _whole_columns(secret, rows, ask, say)
-    releases = _until(ask, say, "What will be published? Queries such as avg(hours), or the word rows", _published)
-    public = _until(
-        ask, say, "A file of public records of the same kind, never made from this table; Enter for none", _file, ""
-    )
+        records = _until(ask, say, QUESTIONS["file"], lambda text: _records(text, path, hidden))
+        density = _until(ask, say, QUESTIONS["least_density"], _share_of_one, "0.8")
+        return Told(f"columns({', '.join(map(quoted, hidden))})", (), "columns", Decisions(rows, None, None, density, records))
+    secret = f"mean({quoted(hidden[0])})" if kind == 1 else _share(hidden[0], columns, ask, say)
+    asked = "What will be published? Queries such as avg(hours)" + (", or the word rows" if kind == 2 else "")
+    releases = _until(ask, say, asked, lambda text: _published(text, columns, kind == 2))
+    public: Path | None = None
+    if kind == 1 or (releases and (only_counts(releases) or only_averages(releases))):
+        public = _until(ask, say, _PUBLIC, lambda text: _records(text, path, (*hidden, *_read(releases))) if text else None, "")
+    while kind == 2 and public is not None and (reason := _not_in(public, secret)):
+        say(reason)
+        secret = _share(hidden[0], columns, ask, say)
     template = _template(kind, releases, public)
+    return Told(secret, releases, template, _range_of(kind, template, rows, public, ask, say))
+
+
+def _hidden(kind: int, columns: Mapping[str, str], ask: Ask, say: Callable[[str], None]) -> list[str]:
+    able = [name for name, type_ in columns.items() if kind != 1 or type_ in MEASURES]
+    if kind == 3:
+        question = "Which columns? Several with commas between"
+        return _until(ask, say, question, lambda text: [_one_of(name, able) for name in text.split(",")])
+    return [_until(ask, say, "Which column?", lambda text: _one_of(text, able))]
+
+
+def _share(column: str, columns: Mapping[str, str], ask: Ask, say: Callable[[str], None]) -> str:
+    question = f"Which value of {column}? As it is written in the table, such as {_EXAMPLES.get(columns[column], 'yes')}"
+    return f"share({quoted(column)} = {_until(ask, say, question, lambda text: _stated(text, columns[column]))})"
+
+
+def _not_in(public: Path, secret: str) -> str | None:
+    """Why public records say nothing of a share: they have no such value. None where they have it."""
+    composition = parse_composition(secret)
+    for column, value in () if composition is None or composition.condition is None else named_values(composition.condition):
+        values = PublicTable(public).group_counts(column, (), ()).categories
+        if not is_listed(value, values):
+            return f"value: {unlisted(column, value, values, 'the public records have')}"
+    return None
+
+
+def _range_of(
+    kind: int, template: str | None, rows: int | None, public: Path | None, ask: Ask, say: Callable[[str], None]
+) -> Decisions:
+    """What is left of the numbers: the range of the secret, and how exactly it may be known anyway."""
 
     def read(key: str, one: Callable[[str], str]) -> Callable[[str], str]:
         return lambda text: shares(key, one(text)) if kind == 2 else one(text)
 
-    between = _until(ask, say, QUESTIONS["between"], read("between", _range))
+    between = _until(ask, say, _BETWEEN[kind], read("between", _range))
     if template == "hospital":  # a view hides the whole range
-        return Told(secret, releases, template, Decisions(rows, between, None, None, public))
-    within = _until(ask, say, _WITHIN, read("within", _distance), "all")
-    return Told(secret, releases, template, Decisions(rows, between, within, None, public))
-
-
-def _whole_columns(secret: str, rows: int | None, ask: Ask, say: Callable[[str], None]) -> Told:
-    public = _until(ask, say, QUESTIONS["file"], _file)
-    density = _until(ask, say, QUESTIONS["least_density"], _share_of_one, "0.8")
-    return Told(secret, (), "columns", Decisions(rows, None, None, density, public))
+        return Decisions(rows, between, None, None, public)
+    return Decisions(rows, between, _until(ask, say, _WITHIN, read("within", _distance), "all"), None, public)
 
 
 def _template(kind: int, releases: Sequence[str], public: Path | None) -> str | None:
@@ -106,23 +153,12 @@ def _template(kind: int, releases: Sequence[str], public: Path | None) -> str | 
     return None
 
 
-def _mean(columns: Mapping[str, str], ask: Ask, say: Callable[[str], None]) -> str:
-    able = [name for name, kind in columns.items() if kind in MEASURES]
-    return f"mean({quoted(_until(ask, say, 'Which column?', lambda text: _one_of(text, able)))})"
-
-
-def _share(columns: Mapping[str, str], ask: Ask, say: Callable[[str], None]) -> str:
-    column = _until(ask, say, "Which column?", lambda text: _one_of(text, list(columns)))
-    value = _until(ask, say, f"Which value of {column}? As it is written in the table, such as yes", _stated)
-    literal = value if columns[column] in MEASURES else "'" + value.replace("'", "''") + "'"
-    return f"share({quoted(column)} = {literal})"
-
-
-def _columns(columns: Mapping[str, str], ask: Ask, say: Callable[[str], None]) -> str:
-    def several(text: str) -> list[str]:
-        return [_one_of(name, list(columns)) for name in text.split(",")]
-
-    return f"columns({', '.join(map(quoted, _until(ask, say, 'Which columns? Several with commas between', several)))})"
+def _read(releases: Sequence[str]) -> list[str]:
+    """The columns that the queries read."""
+    parts = [part for text in releases for part in parts_of(parse_questions(text))]
+    grouped = [part.group_by for part in parts if part.group_by is not None]
+    wheres = [columns_of(parse_condition(part.where)) for part in parts if part.where is not None]
+    return [*(name for part in parts for name in part.columns), *grouped, *(name for names in wheres for name in names)]
 
 
 # ----------------------------------------------------------------------------------------------------------- single answers
@@ -149,10 +185,15 @@ def _one_of(text: str, names: Sequence[str]) -> str:
     return name
 
 
-def _stated(text: str) -> str:
+def _stated(text: str, kind: str) -> str:
+    """A value as a condition writes it: text in single quotes, a number or a truth without."""
     if not text:
         raise UsageError("value: must not be empty.")
-    return text
+    if kind in MEASURES and not re.fullmatch(r"[+-]?\d+(\.\d+)?", text):
+        raise UsageError(f"value: must be a number, as the column holds numbers. Got {text!r}.")
+    if kind == "boolean" and text not in ("true", "false"):
+        raise UsageError(f"value: must be true or false, as the column holds nothing else. Got {text!r}.")
+    return text if kind in MEASURES or kind == "boolean" else "'" + text.strip("'").replace("'", "''") + "'"
 
 
 def _whole(text: str) -> int:
@@ -181,17 +222,26 @@ def _distance(text: str) -> str:
     return text
 
 
-def _published(text: str) -> tuple[str, ...]:
-    if text == "rows":
+def _published(text: str, columns: Mapping[str, str], may_be_rows: bool) -> tuple[str, ...]:
+    if text == "rows" and may_be_rows:
         return ()
-    if not parse_questions(text):
-        raise UsageError("release: must name a query such as avg(hours), or be the word rows. Got none.")
+    asked = parse_questions(text)
+    if not asked:
+        raise UsageError("release: must name a query such as avg(hours). Got none.")
+    known(columns, asked)
     return (text,)
 
 
-def _file(text: str) -> Path | None:
-    if not text:
-        return None
-    if not Path(text).is_file():
+def _records(text: str, private: Path | None, columns: Sequence[str]) -> Path:
+    """A file of public records that has these columns, and is not the table's own."""
+    path = Path(text)
+    if not path.is_file():
         raise UsageError(f"public: must be a file that is there. Got {text!r}.")
-    return Path(text)
+    if private is not None and private.is_file() and path.samefile(private):
+        raise UsageError("public: must be other records than the private table. Got its own file.")
+    there = open_table(path).columns
+    for column in columns:
+        if column not in there:
+            name = shown_name(column)
+            raise UsageError(f"public: the file must have the column {name}. Got none of this name. {closest(there, column)}")
+    return path

@@ -98,7 +98,7 @@ def _view(session: Session) -> tuple[str, ...]:
     told = "nothing about the composition" if not plan.certificate.epsilon else "no more than the promise allows"
     return (
         f"It keeps {kept}: numbers fixed by the policy, not by the table.",
-        f"Any number of queries on it, and any model trained on it, tell {told}.",
+        f"Any number of queries on it, and any model trained on it, reveal {told}.",
         *plan.notes,
     )
 
@@ -110,7 +110,7 @@ def _reference_view(plan: ViewPlan) -> tuple[str, ...]:
     outlook = [f"{name} {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
     return (
         f"It keeps {kept}: numbers fixed by the reference, not by the table.",
-        f"Any number of queries on it, and any model trained on it, tell nothing about {columns}.",
+        f"Any number of queries on it, and any model trained on it, reveal nothing about {columns}.",
         *plan.notes,
         f"What it would keep: {'; '.join(outlook)}.",
     )
@@ -145,24 +145,25 @@ def _answer_line(plan: Plan, k: int) -> str:
 
 
 def _not_hidden(policy: Policy, view: bool) -> tuple[str, ...]:
-    lines = ["Single persons are not protected: an answer may tell something about one row."]
+    lines = ["Single persons are not protected: an answer may reveal something about one row."]
     if any(secret.entries is not None for secret in policy.protect):
         lines = ["Each entry is hidden on its own: a stretch of several entries is not, and other columns of its row are not."]
     if policy.whole_columns:
         columns = " and ".join(policy.whole_columns)
         lines += [
-            f"Whoever recognises some persons of the view can estimate the table's {columns} from how many of them are in it.",
+            f"Somebody who recognises some persons in the view can estimate the table's {columns} from how many of them are "
+            "in it.",
             f"Other columns are not hidden, nor what rows with a given {columns} look like.",
         ]
     elif view:
         lines += [
-            "Whoever recognises some persons of the view can estimate the composition from how many of them are in it.",
+            "Somebody who recognises some persons in the view can estimate the composition from how many of them are in it.",
             "Means of numeric columns are not hidden by a view, only how rows fall into cells.",
         ]
     if len(policy.protect) > 1:
         lines.append("Each secret is hidden on its own; a relation between two secrets is not.")
     if policy.assume:
-        lines.append("Whoever knows the law of the rows better than the tolerance says can learn more than the promise.")
+        lines.append("Somebody who knows the law of the rows better than the tolerance says can learn more than promised.")
         lines.append("Properties of columns that are not named under protect are not hidden at all.")
-    lines.append("Whoever learns the same statistic elsewhere, or another release about this table, learns more.")
+    lines.append("Somebody who learns the same statistic elsewhere, or another release about this table, learns more.")
     return tuple(lines)

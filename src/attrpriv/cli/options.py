@@ -25,7 +25,7 @@ Spend = Annotated[
         "--spend",
         parser=number("spend"),
         metavar="SHARE",
-        help="Share of what is left of the budget; default: fair to what the policy lists under release.",
+        help="Share of what is left of the budget; default: an equal share for each query the policy lists.",
     ),
 ]
 WantedError = Annotated[

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from attrpriv.engines.conditions import check_condition
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
-from attrpriv.engines.tables import shown_name
+from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError, UsageError
 from attrpriv.problem.composition import Composition, parse_composition
 from attrpriv.queries.arithmetic import parse_entries, parse_linear
@@ -58,7 +59,7 @@ def propose(
         where = f"{quoted(published)} > {OPEN}"
         said = f"count(*) filter (where {where})" if counted else f"avg({quoted(published)})"
         return Proposal(text, kind, hidden, category, (said,), (published,), (where,))
-    parts = _known(columns, asked)
+    parts = known(columns, asked)
     averaged = dict.fromkeys(column for part in parts for column in part.columns if column not in hidden)
     events = dict.fromkeys(part.where for part in parts if part.where is not None and not {*hidden} & {*_read(part.where)})
     return Proposal(text, kind, hidden, category, tuple(releases), tuple(averaged), tuple(events))
@@ -133,11 +134,17 @@ def _published(columns: Mapping[str, str], hidden: Sequence[str]) -> str:
     return next((name for name in able if not is_sensitive(name)), able[0] if able else OPEN)
 
 
-def _known(columns: Mapping[str, str], asked: Sequence[Question]) -> tuple[Query, ...]:
+def known(columns: Mapping[str, str], asked: Sequence[Question]) -> tuple[Query, ...]:
+    """The statistics that are asked for; an error where the table has no such column, or one of another type."""
     parts = parts_of(asked)
     for part in parts:
         for column in (*part.columns, *_read(part.where), *([part.group_by] if part.group_by is not None else [])):
             _require(columns, "release", column)
+        for column in part.columns:
+            if (what := NOT_NUMBERS.get(columns[column])) is not None:
+                raise DataError(f"release: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.")
+        if part.where is not None:
+            check_condition(columns, parse_condition(part.where), "release")
     return parts
 
 

@@ -341,7 +341,7 @@ def show_starter(written: Starter, found: Check | None) -> None:
         return
     more = "" if left.count == 1 else f", the first of {left.count}"
     shown.print(f"Left to decide{more}, in line {left.line}: {escape(left.question)}")
-    shown.print(f"Replace each TODO, then run: attrpriv check {name}")
+    shown.print(f"Replace each TODO, then run: {escape(written.fit) if written.fit else f'attrpriv check {name}'}")
 
 
 def show_tidied(out: Path, types: Mapping[str, str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from attrpriv.cli.decisions import Decisions, Left, first_left
 from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
-from attrpriv.errors import PolicyError, UsageError
+from attrpriv.errors import AttrprivError, PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.problem.places import has_password, is_remote, is_url, ledger_beside, usable
 from attrpriv.queries.query import quoted
@@ -28,6 +30,8 @@ class Starter:
     """Whether no column's name says that it is sensitive, so that which one to hide is a decision too."""
     fitted: Path | None = None
     """The assumption that was fitted on public records, if any."""
+    fit: str | None = None
+    """The command that fits it once all is decided, where that is still to be done."""
 
     @property
     def left(self) -> Left | None:
@@ -62,11 +66,19 @@ def write_starter(
     if is_url(data) and has_password(data):
         raise UsageError("data: a URL must be well-formed and hold no password. Use PGPASSWORD, PGPASSFILE or a service.")
     source = open_table(data if is_remote(data) else Path(data))
-    path = usable("out", ledger_beside(data).with_suffix(".yaml") if out is None else out)
-    if path.exists() and not force:
-        raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
+    path = place_for(data, out, force)
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
     text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path, proposal.secret)
+    sniffed = source.rows is None and not is_remote(data)
+    with _written(path, text):
+        fitted = _fitted(path, text, decisions, force)
+    return Starter(path, text, sniffed, OPEN in proposal.hidden, fitted, _fit_left(path, text, decisions))
+
+
+@contextmanager
+def _written(path: Path, text: str) -> Iterator[None]:
+    """The policy is there; what was there before is again, where something goes wrong."""
+    before = path.read_bytes() if path.is_file() else None
     failed = False
     try:
         path.write_text(text, encoding="utf-8")
@@ -74,8 +86,19 @@ def write_starter(
         failed = True
     if failed:
         raise UsageError(f"out: must be a place that can be written. Got {str(path)!r}.")
-    sniffed = source.rows is None and not is_remote(data)
-    return Starter(path, text, sniffed, OPEN in proposal.hidden, _fitted(path, text, decisions, force))
+    try:
+        yield
+    except AttrprivError:
+        path.unlink() if before is None else path.write_bytes(before)
+        raise
+
+
+def place_for(data: str, out: Path | None, force: bool) -> Path:
+    """Where the policy is written; an error where something is there already."""
+    path = usable("out", ledger_beside(data).with_suffix(".yaml") if out is None else out)
+    if path.exists() and not force:
+        raise UsageError(f"out: {path.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
+    return path
 
 
 def _fitted(path: Path, text: str, decisions: Decisions | None, force: bool) -> Path | None:
@@ -85,6 +108,15 @@ def _fitted(path: Path, text: str, decisions: Decisions | None, force: bool) -> 
     from attrpriv.cli.fit import fit_policy
 
     return fit_policy(path, decisions.public, decisions.assumption(path), None, force=force).out
+
+
+def _fit_left(path: Path, text: str, decisions: Decisions | None) -> str | None:
+    """The command that fits the assumption once nothing is left to decide; None where there is none to fit, or it is done."""
+    if decisions is None or decisions.public is None or not decisions.fits(text) or first_left(text) is None:
+        return None
+    return shlex.join(
+        ["attrpriv", "fit", str(path), "--public", str(decisions.public), "--out", str(decisions.assumption(path))]
+    )
 
 
 def _template(name: str | None, secret: str | None, releases: Sequence[str]) -> str:

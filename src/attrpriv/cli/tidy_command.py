@@ -20,11 +20,12 @@ def tidy(
         Path | None, typer.Option("--out", help="The Parquet file to write; default: DATA with the ending .parquet.")
     ] = None,
     names: Annotated[
-        str | None, typer.Option("--names", help="Column names, separated by commas, for a file without a line of names.")
+        str | None, typer.Option("--names", help="Column names, separated by commas, for a file whose first line is data.")
     ] = None,
     skip: Annotated[int, typer.Option("--skip", min=0, help="Lines to leave out before the table begins.")] = 0,
     missing: Annotated[
-        list[str] | None, typer.Option("--missing", help="What a missing cell says, such as ?; may be given several times.")
+        list[str] | None,
+        typer.Option("--missing", help="How a missing cell is written, such as ?; can be repeated."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,

@@ -15,6 +15,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -75,6 +76,20 @@ NO_HEADER = (
 )
 
 
+def near_name(path: Path) -> str:
+    """A table beside a path that leads nowhere whose name is nearly the same, as a question; else nothing.
+
+    >>> near_name(Path("no such folder/staff.parquet"))
+    ''
+    """
+    try:
+        there = [one.name for one in path.parent.iterdir() if one.name.lower().endswith(_SUFFIXES)]
+    except (OSError, ValueError):
+        return ""
+    near = get_close_matches(path.name, there, n=1, cutoff=0.75)
+    return f" Did you mean {_shown(near[0])}?" if near else ""
+
+
 def open_path(path: Path, given: str) -> Source:
     """Decide by the suffix, never by the content."""
     if os.path.isdir(path):
@@ -88,9 +103,8 @@ def open_path(path: Path, given: str) -> Source:
         )
     paths = files_of(path)
     if not paths:
-        raise DataError(
-            f"data: {'a file of this pattern' if is_pattern(path) else 'the file'} must exist. Got {_shown(given)}."
-        )
+        what = "a file of this pattern" if is_pattern(path) else "the file"
+        raise DataError(f"data: {what} must exist. Got {_shown(given)}.{near_name(path)}")
     return (
         _open_parquet(paths, path.name, given) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, given)
     )

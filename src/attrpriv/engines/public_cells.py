@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
+from attrpriv.engines.files import near_name
 from attrpriv.engines.progress import waited
 from attrpriv.engines.public_counts import rows_digest
 from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
@@ -68,7 +69,7 @@ def state_of(path: str | Path) -> tuple[Path, int, int]:
     except OSError:
         state = None
     if state is None:
-        raise DataError(f"reference: must be a file of public records that can be read. Got {str(path)!r}.")
+        raise DataError(f"reference: must be a file of public records that can be read. Got {str(path)!r}.{near_name(place)}")
     return place, state.st_mtime_ns, state.st_size
 
 

@@ -17,7 +17,7 @@ from attrpriv.errors import DataError, UsageError
 
 UNREADABLE = (
     "data: must be a text file in which every line has as many cells as the first one. Got {shown}, which has not. "
-    "If a line stands before the table, leave it out: --skip 1."
+    "If there is a line before the table, leave it out: --skip 1."
 )
 NUMBERS = (
     "data: the first line must be the column names. Got {shown}, in which it has a number. Name the columns: "

@@ -160,17 +160,17 @@ def one_line(error: ValidationError, model: type[BaseModel]) -> str:
     details = [d for d in found if d["type"] != "too_short" or not any(_inside(other["loc"], d["loc"]) for other in found)]
     # A key that is missing may be there, misspelt.
     first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
+    near = nearest_key(model, first["loc"]) if first["type"] == "extra_forbidden" else None
+    details = [d for d in details if near is None or (d["type"], d["loc"]) != ("missing", (*first["loc"][:-1], near))]
     where = _path(first["loc"][:-1] if first["type"] == "invalid_key" else first["loc"]) or error.title.lower()
     more = f" ({len(details) - 1} more after this one.)" if len(details) > 1 else ""
-    return f"{where}: {_unknown(first, model) or requirement(first)}{more}"
+    return f"{where}: {_unknown(near) if first['type'] == 'extra_forbidden' else requirement(first)}{more}"
 
 
-def _unknown(detail: Any, model: type[BaseModel]) -> str | None:
-    if detail["type"] != "extra_forbidden":
-        return None
-    near = nearest_key(model, detail["loc"])
-    correct = "Remove it or correct its spelling" if near is None else f"Did you mean {near}? Correct it or remove it"
-    return f"unknown key. {correct}; `attrpriv schema` lists the keys."
+def _unknown(near: str | None) -> str:
+    if near is None:
+        return "unknown key. Remove it; `attrpriv schema` lists the keys."
+    return f"unknown key. Did you mean {near}? `attrpriv schema` lists the keys."
 
 
 def _inside(location: tuple[int | str, ...], outer: tuple[int | str, ...]) -> bool:

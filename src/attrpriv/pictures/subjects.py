@@ -33,7 +33,7 @@ def trade_off(told: Tells) -> Picture:
         marks.append(Line(told.before.curve, _named("exact answers", told.before), 1, label_at=(0.03, 0.06)))
     return Picture(
         f"Telling apart values of {told.secret} {_pair(told)}",
-        f"Curves of false alarms against misses. {told} The nearer to the coin's straight line, the less can be told.",
+        f"Curves of false alarms against misses. {told} The nearer to the coin's straight line, the less can be learnt.",
         Axis("false alarms", form="percent"),
         Axis("misses", form="percent"),
         tuple(marks),

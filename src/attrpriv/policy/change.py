@@ -50,7 +50,7 @@ def loosened(before: Policy, now: Policy) -> list[str]:
     found += [_secret_lost(secret) for secret in before.protect if not any(_implies(one, secret) for one in now.protect)]
     if not _members(before) <= _members(now):
         found.append(
-            "assume: must keep every member it had. Got another assumption: what the earlier answers tell was computed for "
+            "assume: must keep every member it had. Got another assumption: what the earlier answers reveal was computed for "
             "adversaries who hold the first one, and for others it is not known."
         )
     if now.known_rows < before.known_rows:

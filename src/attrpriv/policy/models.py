@@ -71,6 +71,13 @@ def _read_assume(value: object) -> object:
     return members
 
 
+def _listed(value: object) -> object:
+    """Secrets as they are; one alone, whose fields would be taken for entries, is an error."""
+    if isinstance(value, Secret):
+        raise ValueError("must be a list. Got one Secret. Put it in brackets: protect=[Secret(...)].")
+    return value
+
+
 def _of_kind(value: object) -> Assumption:
     """An assumption, read by the class of its kind; where that refuses it, the error path has the kind as its tag."""
     if isinstance(value, Assumption):
@@ -147,7 +154,9 @@ class Policy(FrozenModel):
         Annotated[Literal["none"], BeforeValidator(_word_none), Tag("<none>")] | Annotated[Individuals, Tag("<epsilon>")],
         Discriminator(_individuals_form),
     ] = Field(default="none", description="row-level differential privacy on top, from bounds: {epsilon: e}")
-    protect: tuple[Secret, ...] = Field(min_length=1, description="the secrets, and which values are indistinguishable")
+    protect: Annotated[tuple[Secret, ...], BeforeValidator(_listed)] = Field(
+        min_length=1, description="the secrets, and which values are indistinguishable"
+    )
     assume: Annotated[
         tuple[Assumed, ...],
         BeforeValidator(_read_assume, json_schema_input_type=Assumed | AssumptionFile | list[Assumed | AssumptionFile]),

@@ -74,15 +74,19 @@ def load_strict(text: str, *, where: str = "policy", percent: type[float] = floa
     return _Reading(text, where, percent).value()
 
 
+_ABSENT = "no such file."
+
+
 def composed(text: str) -> yaml.Node | None:
     """The nodes of a text that `load_strict` reads, in the same order, each with its place in it; None of an empty one."""
     return _Reading(text, "policy").get_single_node()
 
 
-def read_strict(path: Path, *, percent: type[float] = float) -> object:
-    """The value that the file spells."""
+def read_strict(path: Path, *, percent: type[float] = float, absent: str = "Check the path.") -> object:
+    """The value that the file spells; `absent` is what to do where there is no such file."""
     content, problem = _content(path)
     if problem is not None:
+        problem += f" {absent}" if problem == _ABSENT else ""
         raise PolicyError(f"{_shown(str(path), 200)}: must be a text file of at most 4 MiB. Got {problem}")
     return load_strict(content, where=_shown(path.name, 200), percent=percent)
 
@@ -114,7 +118,7 @@ def _content(path: Path) -> tuple[str, str | None]:
             return "", "a larger file. Is it the policy, or the table?"
         return content.decode("utf-8"), None
     except (FileNotFoundError, NotADirectoryError):
-        return "", "no such file. Check the path."
+        return "", _ABSENT
     except IsADirectoryError:
         return "", "a directory. Name the file in it."
     except UnicodeDecodeError:

@@ -95,7 +95,9 @@ def _beside(value: object, folder: Path) -> object:
 
 def read_assumption(path: Path) -> dict[str, object]:
     """What a file of `attrpriv fit` says, as it would stand under `assume`."""
-    value = read_strict(path)
+    value = read_strict(
+        path, absent=f"Write it with: attrpriv fit POLICY --public RECORDS --out {shown(path.name, 200).strip(chr(39))}"
+    )
     if not isinstance(value, dict):
         raise PolicyError(f"{path.name}: must be a mapping. Got {type(value).__name__}.")
     version = value.pop("attrpriv", None)

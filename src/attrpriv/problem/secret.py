@@ -17,7 +17,9 @@ may go without: the assumption says which values it has, and refuses where it do
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
@@ -81,6 +83,9 @@ class Secret(FrozenModel):
     @classmethod
     def _canonical(cls, value: Any) -> Any:
         """Read the statistic once and keep its canonical text."""
+        if isinstance(value, str):
+            text = shown(value)
+            raise ValueError(f"must begin with its key. Got {text}. Write `secret: {text[1:-1]}`.")
         if not isinstance(value, Mapping):
             return value
         _require_no_named_ends(value.get("between"))
@@ -366,4 +371,23 @@ def _linear_text(text: str) -> str:
         problem = (
             f"must be a mean, a sum, a count or a share; {whole} hides everything about a column, this too. Got {shown(text)}."
         )
-    raise ValueError(problem)
+    raise ValueError(problem if whole is not None else _misnamed(text) or problem)
+
+
+_STATISTICS = ("mean", "avg", "sum", "count", "share", "distribution", "columns", "entries")
+
+
+def _misnamed(text: str) -> str | None:
+    """What to say of a column alone, or of a function that no secret has; None of anything else."""
+    found = re.match(r'\s*([A-Za-z_]\w*|"[^"]+")\s*(\(|\Z)', text)
+    if found is None or (found[2] and found[1].lower() in _STATISTICS):
+        return None
+    if not found[2]:
+        name = found[1]
+        return (
+            f"must be a statistic of a column. Got {shown(text)}. Write mean({name}), share({name} = 'a value'), or "
+            f"columns({name}) for everything about it."
+        )
+    near = get_close_matches(found[1].lower(), _STATISTICS, n=1)
+    meant = text.replace(found[1], near[0], 1) if near else ""
+    return f"must be a statistic that can be hidden. Got {shown(text)}. Did you mean {meant}?" if near else None

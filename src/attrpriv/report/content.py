@@ -106,7 +106,7 @@ def report_parts(facts: Facts, policy_text: str, policy_name: str) -> list[str]:
 def _summary(facts: Facts) -> Iterator[str]:
     yield heading("Summary")
     if facts.refusal is not None:
-        yield paragraph(f"Nothing can be released as the policy stands: {facts.refusal}", "warn")
+        yield paragraph(f"Nothing can be released with the policy as it is: {facts.refusal}", "warn")
     else:
         yield paragraph("The release can be proved to keep the promise below, under the assumptions below.", "good")
     yield listed(facts.explained.get("What is hidden", ()))

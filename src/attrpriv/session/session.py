@@ -22,6 +22,7 @@ from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger
 from attrpriv.accounting.standing import Candidate, StaleError, mixed, require_same_table
 from attrpriv.engines.tables import Source
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.frozen.requirements import shown
 from attrpriv.methods.base.accuracy import Measure
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_plan import ViewPlan
@@ -100,8 +101,8 @@ class Session(Recorded):
         *,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        if policy is None:
-            raise UsageError("policy: must be a Policy or the path of a policy file. Got nothing.")
+        if not isinstance(policy, Policy | str | Path):
+            raise UsageError(f"policy: must be a Policy or a policy file, as in Session(table, policy). Got {shown(policy)}.")
         self.policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         self._belongs = Belonging.of(self.policy, data, ledger)
         self._data = self._belongs.data

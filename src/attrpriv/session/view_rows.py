@@ -39,7 +39,7 @@ from attrpriv.session.view_persons import recorded_test, tested
 _FAILED = "failed"
 FAILED_BEFORE = (
     "view: the ledger records that the view could not be drawn: too few rows, or numbers too far off. Another reference "
-    "needs a new ledger, and is outside the promise: that this one failed tells about the table."
+    "needs a new ledger, and is outside the promise: this failure itself says something about the table."
 )
 
 

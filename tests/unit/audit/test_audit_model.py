@@ -221,7 +221,7 @@ def test_a_picture(audit: ap.ModelAudit) -> None:
 def test_words(audit: ap.ModelAudit) -> None:
     text = str(audit)
     assert "share(sex = 'F') of its 400 rows was 0.2 or 0.45" in text
-    assert "means, all rows: yes, its parameters tell" in text
+    assert "means, all rows: yes, its parameters give it away" in text
     assert "It is the recipe that was attacked" in text
     assert "Do not publish" not in text
     with pytest.raises(KeyError):

@@ -17,6 +17,12 @@ from attrpriv.cli.app import app
 from attrpriv.demo import run_demo
 
 
+def test_a_shell_completes_the_commands() -> None:
+    words = {"_ATTRPRIV_COMPLETE": "complete_bash", "COMP_WORDS": "attrpriv le", "COMP_CWORD": "1"}
+    done = CliRunner().invoke(app, [], prog_name="attrpriv", env=words)
+    assert (done.exit_code, done.output.split()) == (0, ["leaks", "ledger"])
+
+
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("demo") / "school"

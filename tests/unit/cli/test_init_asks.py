@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +18,7 @@ from typer.testing import CliRunner, Result
 from attrpriv.cli.app import app
 from attrpriv.cli.conversation import Told, converse
 from attrpriv.cli.decisions import Decisions, first_left, pair
+from attrpriv.cli.starter import write_starter
 from attrpriv.engines.tables import open_table
 from attrpriv.errors import UsageError
 
@@ -46,7 +49,7 @@ def talk(data: str, *answers: str) -> tuple[Told, list[str]]:
         said.append(question)
         return next(left) or (default or "")
 
-    told = converse(open_table(Path(data)), ask, said.append)
+    told = converse(open_table(Path(data)), ask, said.append, Path(data))
     assert list(left) == []
     return told, said
 
@@ -100,10 +103,25 @@ def test_what_is_left_is_one_question() -> None:
     assert Path(json.loads(again.output)["fitted"]).exists()
 
 
+def test_the_command_that_comes_next_is_one_that_works() -> None:
+    asked = ("--secret", "share(sex = 'F')", "--release", "count(*) filter (where hours > 45)", "--public", "census.parquet")
+    done = run("init", "staff.parquet", *asked)
+    following = re.search(r"then run: attrpriv (fit .*)", done.output)
+    assert following is not None
+    text = Path("staff.yaml").read_text().replace("[TODO, TODO]", "[40%, 60%]").replace("within: TODO", "within: 2%")
+    Path("staff.yaml").write_text(text)
+    assert run(*following[1].split()).exit_code == 0
+    assert run("check", "staff.yaml").exit_code == 0
+
+
 def test_the_private_table_is_no_public_record() -> None:
     done = run("init", "staff.parquet", *CHECKED["a mean"], "--public", "staff.parquet")
     assert done.exit_code == 2
     assert "public" in done.output
+    assert not Path("staff.yaml").exists()  # nothing was written
+    Path("staff.yaml").write_text("mine\n")
+    assert run("init", "staff.parquet", *CHECKED["a mean"], "--public", "staff.parquet", "--force").exit_code == 2
+    assert Path("staff.yaml").read_text() == "mine\n"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +151,7 @@ TALKS = {
         Told("share(sex = 'F')", ("count(*) filter (where hours > 45)",), None, Decisions(None, "40%, 60%", "all")),
     ),
     "a share of rows": (
-        ("2", "sex", "F", "rows", "", "40%, 60%"),
+        ("2", "sex", "F", "rows", "40%, 60%"),
         Told("share(sex = 'F')", (), "hospital", Decisions(None, "40%, 60%", None)),
     ),
     "everything": (
@@ -157,6 +175,53 @@ def test_what_cannot_be_is_asked_again_with_the_reason() -> None:
     reasons = [line for line in said if "Got" in line or "must" in line]
     assert len(reasons) >= 6
     assert not any("77731" in line for line in said)  # nothing of the table
+
+
+RETRIES = {
+    "a query of no column": (("1", "education", "avg(hour)", "avg(hours)", "", "12,14", ""), "Close: hours."),
+    "an average of words": (("1", "education", "avg(sex)", "avg(hours)", "", "12,14", ""), "need a numeric column"),
+    "rows behind a mean": (("1", "education", "rows", "avg(hours)", "", "12,14", ""), "must be avg(column)"),
+    "the table itself": (("3", "sex", "staff.parquet", "census.parquet", ""), "Got its own file."),
+    "no such column in the records": (("3", "sex", "bare.parquet", "census.parquet", ""), "must have the column sex."),
+    "records that are no table": (("3", "sex", "notes.txt", "census.parquet", ""), "must end in .parquet"),
+    "a value that records lack": (
+        ("2", "sex", "Female", "count(*) filter (where hours > 45)", "census.parquet", "F", "40%,60%", ""),
+        "the public records have 'F', 'M' for sex. Got 'Female'.",
+    ),
+    "words for a number": (("2", "education", "high", "12", "avg(hours)", "", "40%,60%", ""), "must be a number"),
+    "a number for a truth": (("2", "member", "1", "true", "avg(hours)", "", "40%,60%", ""), "must be true or false"),
+}
+
+
+@pytest.mark.parametrize("name", RETRIES)
+def test_an_answer_that_cannot_be_is_asked_for_again_at_once(name: str) -> None:
+    """Nothing is found wrong after the last question: what was answered before would be lost."""
+    answers, reason = RETRIES[name]
+    staff = pd.read_parquet("staff.parquet")
+    staff.assign(member=staff["hours"] > 40).to_parquet("staff.parquet")
+    pd.DataFrame({"hours": [1, 2]}).to_parquet("bare.parquet")
+    Path("notes.txt").write_text("sex\n", encoding="utf-8")
+    told, said = talk("staff.parquet", *answers)
+    assert sum(reason in line for line in said) == 1
+    written = write_starter("staff.parquet", None, False, told.template, told.secret, told.releases, told.decisions)
+    assert told.secret in written.text
+    assert run("check", "staff.yaml").exit_code == 0 or written.left is not None
+
+
+def test_a_value_in_quotes_keeps_its_spaces() -> None:
+    told, _ = talk("staff.parquet", "2", "sex", "' F'", "rows", "40%,60%")
+    assert told.secret == "share(sex = ' F')"
+
+
+def test_a_policy_that_is_there_is_said_before_the_first_question(terminal: tuple[int, int], place: Path) -> None:
+    ours, theirs = terminal
+    (place / "staff.yaml").write_text("mine\n", encoding="utf-8")
+    command = [sys.executable, "-m", "attrpriv", "init", "staff.parquet"]
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, timeout=120, check=False)
+    shown = os.read(ours, 100_000).decode()
+    assert done.returncode == 2
+    assert "What must stay hidden" not in shown
+    assert "staff.yaml exists already. Use --force to overwrite it" in shown
 
 
 def test_rows_of_a_csv_file_are_asked_for() -> None:
@@ -183,8 +248,6 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 
 def test_in_a_terminal_it_asks(terminal: tuple[int, int], place: Path) -> None:
-    import subprocess
-
     ours, theirs = terminal
     os.write(ours, b"3\neducation, sex\ncensus.parquet\n\n")
     command = [sys.executable, "-m", "attrpriv", "init", "staff.parquet"]

@@ -31,5 +31,6 @@ def test_the_nearest_key(location: tuple[int | str, ...], near: str | None) -> N
 
 
 def test_an_unknown_key_is_named_before_a_missing_one() -> None:
-    with pytest.raises(PolicyError, match=r"^epsilonn: unknown key\. Did you mean epsilon\? .* \(2 more after this one\.\)$"):
+    """The key that was meant is not counted as missing besides: there is one mistake, and protect is the other."""
+    with pytest.raises(PolicyError, match=r"^epsilonn: unknown key\. Did you mean epsilon\? .* \(1 more after this one\.\)$"):
         Policy.checked({"epsilonn": 1.0})

@@ -77,7 +77,7 @@ def test_errors_are_one_line_with_the_way_to_the_place() -> None:
         Example(colour="red", number="x")  # type: ignore[call-arg]
     with pytest.raises(PolicyError, match=r"^numbr: unknown key\. Did you mean number\? "):
         Example(numbr=1)  # type: ignore[call-arg]
-    with pytest.raises(PolicyError, match=r"^parts\[0\]\.sise: unknown key\. Did you mean size\? .*\(1 more"):
+    with pytest.raises(PolicyError, match=r"^parts\[0\]\.sise: unknown key\. Did you mean size\? [^(]*$"):
         Example(parts=[{"sise": 1.0}])
     with pytest.raises(PolicyError, match=r"^size: is required and has no default"):
         Inner()  # type: ignore[call-arg]

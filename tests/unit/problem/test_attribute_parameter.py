@@ -45,5 +45,5 @@ def test_what_is_refused(parameter: str, pairs: dict[str, Any], says: str) -> No
 
 
 def test_a_secret_of_the_table_is_not_a_bare_name() -> None:
-    with pytest.raises(PolicyError, match="must be mean"):
+    with pytest.raises(PolicyError, match=r"must be a statistic of a column.*Write mean\(income\)"):
         Secret("income", within=1.0)

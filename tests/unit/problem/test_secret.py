@@ -103,7 +103,7 @@ def test_what_is_no_mean_is_hidden_as_a_whole(stated: str, way_out: str) -> None
     assert "columns(" not in str(caught.value)
 
 
-@pytest.mark.parametrize("stated", ["meen(x)", "x", "mean(x * y)", "max()"])
+@pytest.mark.parametrize("stated", ["meen(x)", "mean(x * y)", "max()"])
 def test_other_mistakes_name_no_way_out_that_was_not_asked_for(stated: str) -> None:
     with pytest.raises(PolicyError) as caught:
         Secret(stated, within=1.0)

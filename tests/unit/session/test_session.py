@@ -568,7 +568,9 @@ def test_a_table_given_to_the_session_wins_over_the_policy_s(tmp_path: Path) -> 
 
 
 def test_what_a_session_needs(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^policy: must be a Policy or the path of a policy file\. Got nothing\.$"):
+    with pytest.raises(
+        UsageError, match=r"^policy: must be a Policy or a policy file, as in Session\(table, policy\)\. Got nothing\.$"
+    ):
         ap.Session(students())
     with pytest.raises(PolicyError, match=r"^data: must be given in the policy or to Session\. Got neither\.$"):
         ap.Session(policy=made())

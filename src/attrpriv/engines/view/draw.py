@@ -59,7 +59,7 @@ OUT_OF_RANGE = (
 TOO_FEW = (
     "data: every value that the view shows must have the rows that are kept of it. Got a table in which one has fewer. The "
     "promise allows for this failure, and it is recorded. Another reference (values as the table writes them, spaces included; "
-    "a lower least_density) needs a new ledger, and is outside the promise: that this one failed tells about the table."
+    "a lower least_density) needs a new ledger, and is outside the promise: this failure itself says something about the table."
 )
 NO_CELL = (
     "data: every row must be in a cell that the policy names. Got one that is not. "

@@ -19,7 +19,7 @@ from attrpriv.errors import DataError
 TOO_FAR = (
     "data: every interval that the view shows must have the rows that are kept of it, near enough to public values. Got a "
     "table that has not. The promise allows for this failure, and it is recorded. Another reference needs a new ledger, and is "
-    "outside the promise: that this one failed tells about the table."
+    "outside the promise: this failure itself says something about the table."
 )
 
 _LOW, _WIDTH, _ROWS, _PLACE = (RESERVED + name for name in ("low", "width", "rows", "place"))

@@ -113,8 +113,9 @@ def _secret(problem: Problem) -> Secret:
         )
     if len(compositions) > 1:
         several = [composition for composition in compositions if composition is not None]
+        cause = Cause.SECRET if problem.theta else Cause.PUBLIC_FACT  # without an assumption a view is what is wanted
         raise Refusal(
-            Cause.SECRET,
+            cause,
             "several compositions need one distribution(...) with a range for each crossed cell, because ranges of margins do "
             f"not bound cells: {'; '.join(crossed_cells(several))}. {crossed_form(several)}",
             needs="one distribution of crossed cells",

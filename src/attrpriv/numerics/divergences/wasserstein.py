@@ -212,6 +212,10 @@ def _tails(law: Law | LogTails) -> Tails:
             above = np.log(np.append(np.cumsum(law.masses[:0:-1])[::-1], 0.0))
         # The sums' own rounding, and that of logarithms no larger than 750.
         return Tails(law.start, below, above, 2 * law.error + (2 * len(law.masses) + 2000) * UNIT)
+    if not isinstance(law, LogTails):
+        raise UsageError(
+            f"law: must map values to masses, such as {{0: 0.4, 1: 0.6}}, or be a law. Got a {type(law).__name__}."
+        )
     below, above = np.maximum.accumulate(law.log_below), np.minimum.accumulate(law.log_above)
     return Tails(law.start, below, above, law.error)
 

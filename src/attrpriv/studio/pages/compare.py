@@ -52,7 +52,7 @@ def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
     except AttrprivError as error:
-        return together(paragraph("Nothing can be compared as the policy stands."), alert(error), further(asked, "files"))
+        return together(paragraph("Nothing can be compared with the policy as it is."), alert(error), further(asked, "files"))
     return together(
         _refused(asked, planned),
         None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),

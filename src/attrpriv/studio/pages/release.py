@@ -26,7 +26,7 @@ def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
     except AttrprivError as error:
-        return together(paragraph("Nothing can be released as the policy stands."), alert(error))
+        return together(paragraph("Nothing can be released with the policy as it is."), alert(error))
     if planned.refusal is not None:
         return together(alert(planned.refusal), further(asked, "compare"))
     told = _restated(planned)

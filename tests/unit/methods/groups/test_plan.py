@@ -256,7 +256,7 @@ def test_several_averages_have_one_covariance_for_every_table() -> None:
     [
         ({"delta": 0.0}, "Gaussian noise needs delta above 0"),
         ({"queries": (Query("avg", "height"),)}, "height must have a mean and a standard deviation in each category"),
-        ({"secrets": (Secret("share(city = 'Bern')", between=(0.1, 0.2)),)}, "about gender alone"),
+        ({"secrets": (Secret("share(city = 'Bern')", between=(0.1, 0.2)),)}, "must be about gender, the sensitive column"),
         ({"secrets": (Secret("mean(hours)", within=1.0),)}, "must be the count or the share of some categories"),
         ({"n": 50, "resolution": {"hours": 1.0}}, "at least 100 rows"),
         ({"resolution": {"hours": 8.0}}, "at least twice the spacing"),
