@@ -13,7 +13,7 @@ from attrpriv import __version__
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.formatting import number, percent
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.tells import Tells
+from attrpriv.methods.base.tells import Outlook, Tells
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.error_curve import error_curve
 from attrpriv.methods.choice.ranking import Ranking
@@ -182,10 +182,10 @@ def _of_secret(plan: Plan, secret: str, name: str) -> Iterator[str]:
 
 def belief_near(plan: Plan, promised: Tells) -> dict[float, float]:
     """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
-    secret = next(one for one in (plan.problem.secrets if plan.problem else ()) if one.text == promised.secret)
-    unit, (low, high) = promised.promised or 1.0, secret.ends or (0.0, 0.0)
-    reach = 10 * unit if secret.ends is None else min(10 * unit, (high - low) / 2)
-    return {float(f"{(low + high) / 2 + reach * step / 20:.10g}"): 1.0 for step in range(-20, 21)}
+    scale, unit = Outlook.of(plan, promised.secret).scale, promised.promised or 1.0
+    low, high = scale.ends or (-10 * unit, 10 * unit)
+    reach = min(10 * unit, (high - low) / 2)
+    return {scale.nearest(float(f"{(low + high) / 2 + reach * step / 20:.10g}")): 1.0 for step in range(-20, 21)}
 
 
 def is_quick(plan: Plan) -> bool:
