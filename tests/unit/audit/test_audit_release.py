@@ -184,6 +184,24 @@ def test_what_is_given_is_checked() -> None:
         audit_release(made, "students.yaml")  # type: ignore[arg-type]
 
 
+def test_only_promised_pairs_are_tried() -> None:
+    """Values 20,000 apart may be told apart: a right release that does so is not broken."""
+    made = plan(SCHOOL, "gaussian")
+    for pair in ((60_000.0, 80_000.0), (1_000.0, 1_500.0), (60_000.0, 60_000.0), (60_000.0, float("nan"))):
+        with pytest.raises(UsageError, match="pairs: must be"):
+            audit_release(made, SCHOOL, pairs=[pair])
+    chain = PROBLEMS["a chain"]
+    with pytest.raises(UsageError, match="hidden as a whole"):
+        audit_release(plan(chain, "laplace"), chain, pairs=[(0.0, 1.0)])
+
+
+def test_a_pair_is_tried_for_the_secret_that_it_is_promised_of() -> None:
+    """Mean incomes 1,000 apart; the same two numbers are no sums of heights."""
+    audit = audited("several secrets", "gaussian", pairs=[(61_000.0, 60_000.0)], draws=100)
+    assert audit.holds
+    assert {one.on.partition(",")[0] for one in audit.tried if one.experiment != "noise"} == {"mean(income) 60000 or 61000"}
+
+
 def test_results_as_words_numbers_and_html() -> None:
     audit = audited("the school", "gaussian", pairs=PAIR)
     assert list(audit.to_frame()["experiment"]) == ["noise", "before the noise", "as released"]

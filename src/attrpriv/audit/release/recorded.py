@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from attrpriv.audit.release.stated import NotDrawn, Pair, World, counted_pairs, places
+from attrpriv.audit.release.stated import Asked, NotDrawn, Pair, World, counted_pairs, places, to_try
 from attrpriv.audit.tables import Draws, Floats, Statistic, holds
 from attrpriv.audit.views import View, key_of, view_of
 from attrpriv.engines.tables import Source, open_table, quietly
@@ -51,20 +51,17 @@ class _Recorded:
         return None
 
 
-def record_worlds(
-    plan: Plan, problem: Problem, policy: Policy | None, frame: Any, pairs: Sequence[Pair] | None, *, inward: bool = False
-) -> list[World]:
+def record_worlds(plan: Plan, problem: Problem, policy: Policy | None, frame: Any, asked: Asked | None) -> list[World]:
     """One world for each secret; NotDrawn where tables of records cannot be made for it.
 
-    `inward`: no table's value lies outside of its pair, so that what tells the tables apart tells two values of that range.
+    No table's value lies outside of its pair: what tells the tables apart tells values that are no further apart than these.
     """
     source = open_table(frame)
     found: list[World] = []
-    for secret in problem.secrets:
+    for secret, pairs in to_try(problem, asked):
         statistic = Statistic.of(secret.text, source, frame, problem.n)
         tried = tuple(_pairs(problem, secret, statistic, pairs))
-        made = {pair: Draws.of(statistic, pair, problem.n) for pair in tried}
-        made = {pair: one.inward() for pair, one in made.items()} if inward else made
+        made = {pair: Draws.of(statistic, pair, problem.n).inward() for pair in tried}
         reader = _reader(plan, policy, source, frame, statistic, problem.n)
         if not isinstance(plan.part, ViewPart):
             _spot_check(plan, policy, frame, made[tried[0]], reader)
