@@ -55,9 +55,8 @@ def fading(told: Sequence[Tells]) -> Picture:
     before = tuple((x, one.before.right) for x, one in points if one.before.how != "unknown")
     if not after or len(points) < 2:
         raise UsageError("picture: needs two distances or more of which something is known.")
-    bound = any(one.after.how == "bound" for one in told)
-    marks: list[Mark] = [Rule(0.5, "a coin"), Line(after, "this release" + (", at most" if bound else ""), 0)]
-    marks += [Line(before, "exact answers", 1)] if len(before) > 1 else []
+    marks: list[Mark] = [Rule(0.5, "a coin"), Line(after, _at_most("this release", [one.after for one in told]), 0)]
+    marks += [Line(before, _at_most("exact answers", [one.before for one in told]), 1)] if len(before) > 1 else []
     first = told[0]
     marks += [Rule(first.promised, "promised", "x")] if first.promised and first.promised < points[-1][0] else []
     most = " and ".join(f"{line.label} {percent(line.points[-1][1])}" for line in marks if isinstance(line, Line))
@@ -71,6 +70,10 @@ def fading(told: Sequence[Tells]) -> Picture:
     )
 
 
+def _at_most(name: str, tests: Sequence[BestTest]) -> str:
+    return f"{name}, at most" if any(one.how == "bound" for one in tests) else name
+
+
 def believed(found: Belief) -> Picture:
     """Belief over the values of a secret, before and after."""
     named = [("before anything", found.prior), ("exact answers", found.exact), ("this release", found.typical)]
@@ -81,7 +84,7 @@ def believed(found: Belief) -> Picture:
     places = _beside(curves, top)
     lines = [Line(curve, name, k, at) for curve, (name, _, k), at in zip(curves, shown, places, strict=True)]
     return Picture(
-        f"What somebody may believe about {found.secret}, where it is {number(found.at)}",
+        f"What somebody may believe about {found.secret}, where it is {found.at:,.10g}",
         f"Weights of its values before and after. {found}",
         Axis(found.secret, found.values[0], found.values[-1]),
         Axis("weight", 0.0, top * 1.05 or 1.0, form="percent"),

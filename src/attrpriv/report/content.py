@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from attrpriv import __version__
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.formatting import number, percent
+from attrpriv.methods.base.belief import prior_near
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.tells import Outlook, Tells
 from attrpriv.methods.base.view_plan import ViewPlan
@@ -171,32 +172,26 @@ def _of_secret(plan: Plan, secret: str, name: str) -> Iterator[str]:
     if promised.promised is None:
         yield paragraph(str(promised))
         return
-    told = [plan.tells(distance, secret=secret) for distance in _distances(plan, promised)]
+    told = list(_at_distances(plan, promised))
     yield table("Right guesses", ("Two values", "exact answers", "this release", "promise"), [_row(one) for one in told])
     known = [one for one in told if one.after.how != "unknown"]
     if len(known) > 1:
         yield figure(subjects.fading(known), f"{name}-fading")
     if is_quick(plan):
-        yield figure(subjects.believed(plan.belief(belief_near(plan, promised), secret=secret)), f"{name}-belief")
-
-
-def belief_near(plan: Plan, promised: Tells) -> dict[float, float]:
-    """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
-    scale, unit = Outlook.of(plan, promised.secret).scale, promised.promised or 1.0
-    low, high = scale.ends or (-10 * unit, 10 * unit)
-    reach = min(10 * unit, (high - low) / 2)
-    return {scale.nearest(float(f"{(low + high) / 2 + reach * step / 20:.10g}")): 1.0 for step in range(-20, 21)}
+        yield figure(subjects.believed(plan.belief(prior_near(plan, secret), secret=secret)), f"{name}-belief")
 
 
 def is_quick(plan: Plan) -> bool:
     return plan.certificate.evidence.told_by.searched or plan.n <= _MOST_ENUMERATED
 
 
-def _distances(plan: Plan, promised: Tells) -> list[float]:
-    """Round ones around the promised distance, those between values of the range alone."""
-    unit = promised.promised or 1.0
-    found = [float(f"{unit * times:.6g}") for times in _TIMES]
-    return [one for one in found if plan.tells(one, secret=promised.secret).after.how != "unknown" or one <= unit]
+def _at_distances(plan: Plan, promised: Tells) -> Iterator[Tells]:
+    """Round ones around the promised distance, those that two values of the range can have alone."""
+    scale, unit = Outlook.of(plan, promised.secret).scale, promised.promised or 1.0
+    for distance in sorted({scale.nearest(float(f"{unit * times:.6g}")) for times in _TIMES} - {0.0}):
+        told = plan.tells(distance, secret=promised.secret)
+        if told.after.how != "unknown" or distance <= unit:
+            yield told
 
 
 def _row(told: Tells) -> tuple[str, ...]:

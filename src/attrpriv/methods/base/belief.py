@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from attrpriv.errors import UsageError
-from attrpriv.formatting import number
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
 from attrpriv.methods.base.tells import BestTest, Outlook
 
@@ -67,7 +66,7 @@ class Belief(FrozenModel):
         rarely = f" (but with probability {self.risk:.3g})" if self.risk else ""
         named |= {f"after the worst release{rarely}": self.worst}
         told = [f"{name} {_ends(self.likely(weights))}" for name, weights in named.items() if weights]
-        return f"95% of the belief about {self.secret}, where it is {number(self.at)}: {'; '.join(told)}."
+        return f"95% of the belief about {self.secret}, where it is {self.at:,.10g}: {'; '.join(told)}."
 
 
 def _ends(ends: tuple[float, float]) -> str:
@@ -113,6 +112,16 @@ def _typical(found: BestTest) -> float:
 
 def _worst(found: BestTest) -> float:
     return 0.0 if found.loss is None else math.exp(-found.loss)
+
+
+def prior_near(plan: Plan, secret: str | None = None) -> dict[float, float]:
+    """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
+    scale = Outlook.of(plan, secret).scale
+    unit = scale.promised or 1.0
+    low, high = scale.ends or (-_REACH * unit, _REACH * unit)
+    middle, reach = (low + high) / 2, min(_REACH * unit, (high - low) / 2)
+    found = [middle + reach * (2 * place / (_VALUES - 1) - 1) for place in range(_VALUES)]
+    return dict.fromkeys((scale.nearest(float(f"{value:.10g}")) for value in found), 1.0)
 
 
 def _uniform(outlook: Outlook, at: float | None) -> dict[float, float]:
