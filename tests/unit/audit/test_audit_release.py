@@ -17,8 +17,10 @@ import pandas as pd
 import pytest
 
 import attrpriv as ap
+from attrpriv.audit.release.recorded import record_worlds
 from attrpriv.audit.release.result import ReleaseAudit
 from attrpriv.audit.release.run import audit_release
+from attrpriv.audit.release.stated import NotDrawn
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.clamp import Clamp
 from attrpriv.methods.choice.choose import plan
@@ -239,6 +241,19 @@ def test_records_that_follow_the_assumption_break_nothing(asked: Problem, mechan
     audit = audit_release(plan(asked, mechanism), asked, records=records(), pairs=pairs, **sizes)
     assert audit.holds
     assert sum("public records" in one.on for one in audit.tried) == 2
+
+
+def test_pairs_are_looked_for_where_the_records_have_them() -> None:
+    """Incomes up to 200,000 must be hidden, and no record has as much."""
+    found = records()
+    assert found["income"].max() < 199_000
+    asked = SCHOOL.model_copy(update={"n": 400})
+    made = record_worlds(plan(asked, "gaussian"), asked, None, found, None)
+    assert 2 <= len(made[0].pairs) <= 5
+    assert max(high for _, high in made[0].pairs) < found["income"].max()
+    poor = found[found["income"] < 20_000]
+    with pytest.raises(NotDrawn, match="The records have no tables with two values"):
+        record_worlds(plan(asked, "gaussian"), asked, None, poor, None)
 
 
 def test_records_whose_slope_is_another_break_the_promise() -> None:
