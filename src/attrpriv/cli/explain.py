@@ -109,7 +109,7 @@ def _reference_view(plan: ViewPlan) -> tuple[str, ...]:
     columns = " and ".join(plan.secret.whole_columns)
     kept = some([f"{cell.keep:,} rows of {cell.name}" for cell in plan.cells], FIRST)
     rows = () if plan.coverage is None else plan.coverage.table()[1:]
-    outlook = [f"{name} {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
+    outlook = [f"{name}: {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
     return (
         f"It keeps {kept}: numbers fixed by the reference, not by the table.",
         f"Any number of queries on it, and any model trained on it, tell nothing about {columns}.",
