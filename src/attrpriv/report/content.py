@@ -44,6 +44,8 @@ class Facts:
     view: ViewPlan | None
     refusal: AttrprivError | None
     explained: Mapping[str, Sequence[str]]
+    note: str | None = None
+    """what the ledger means for what is asked"""
 
     @property
     def policy(self) -> Policy:
@@ -80,7 +82,16 @@ def gather(session: Session, explained: Mapping[str, Sequence[str]], queries: Qu
     except AttrprivError as error:
         return Facts(session, None, None, error, explained)
     refused = None if ranked is None or ranked.refused is None else ranked.refused.error()
-    return Facts(session, ranked, view, refused, explained)
+    note = None if ranked is None or refused is not None else _note(session, queries, ranked)
+    return Facts(session, ranked, view, refused, explained, note)
+
+
+def _note(session: Session, queries: Queries | None, ranked: Ranked) -> str | None:
+    try:
+        note = session.ledger_note(queries, ranked.plan)
+    except AttrprivError:  # "Earlier releases" says why the ledger was not read
+        return None
+    return None if note is None else note[0].upper() + note[1:]
 
 
 def report_html(facts: Facts, policy_text: str, policy_name: str) -> str:
@@ -125,6 +136,8 @@ def _short(facts: Facts) -> Iterator[str]:
                 else f"off by at most {number(error.alpha95)}"
             )
             yield f"{query.text}: {off}{'' if error.alpha95 is None else ', 95 times of 100'} ({plan.mechanism})."
+    if facts.note is not None:
+        yield facts.note
     for told in _told(facts):
         yield f"An outsider who must guess between two {told}"
     if facts.view is not None:
@@ -206,6 +219,7 @@ def _readers(facts: Facts) -> Iterator[str]:
     if rows:
         header = ("Released", "mechanism", "noise", "expected error", "95 times of 100 within")
         yield table("Answers and their errors, known before any row is read", header, rows, numbers=(3, 4))
+    yield paragraph(facts.note or "", "warn")
     yield listed(computed_line(one) for one in (() if facts.ranked is None else facts.ranked.computed))
     for place, (ranking, plan) in enumerate(facts.chosen):
         for kind, made in enumerate((_mechanisms(ranking), _epsilon(ranking))):
