@@ -116,6 +116,7 @@ def test_earlier_releases_and_their_budget_are_shown(tmp_path: Path) -> None:
         head = session.ledger.head
     html = page(path)
     assert str(head) in html
+    assert "The ledger holds these answers: they are repeated as they are" in html  # what is planned is for a first release
     assert "What is left of the budget" in html
     assert f"{released.value:.2f}"[:5] in html
 

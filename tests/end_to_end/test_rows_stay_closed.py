@@ -101,7 +101,7 @@ def test_no_row_is_needed(school: Path, work: Callable[[Path], None]) -> None:
     work(school)
 
 
-@pytest.mark.parametrize("command", ["plan", "check", "explain", "leaks", "audit", "report"])
+@pytest.mark.parametrize("command", ["plan", "check", "explain", "leaks", "audit", "report", "ledger"])
 def test_no_command_that_shows_needs_a_row(school: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real: Any = audit_run.audit_release
     monkeypatch.setattr("attrpriv.cli.audit.audit_release", lambda *given, **named: real(*given, **named, **SMALL))

@@ -82,6 +82,52 @@ def test_a_proof_for_nearer_pairs_than_it_says_would_be_noticed(monkeypatch: pyt
         test_normal_answers_are_told_apart_as_the_closed_form_says(2_500.0)
 
 
+def two_secrets() -> Problem:
+    """Incomes 1,000 apart, and mean heights 1 apart, for which far more noise is needed."""
+    sds = {"weight": 25.0, "income": 30_000.0, "height": 4.0}
+    tied = {"weight~income": 0.3, "weight~height": 0.5, "height~income": 0.2}
+    return Problem(
+        queries=(Query("avg", "weight"),),
+        secrets=(Secret("mean(income)", within=1_000.0), Secret("mean(height)", between=(66.0, 68.0), within=1.0)),
+        epsilon=1.0,
+        delta=1e-6,
+        n=N,
+        theta=(Gaussian(mean={"income": 60_000.0, "height": 67.0}, sd=sds, correlation=tied, tolerance=0),),
+        resolution=dict.fromkeys(sds, 1.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("secret", "rho", "sd", "distance"), [("mean(income)", 0.3, 30_000, 5e3), ("mean(height)", 0.5, 4, 1.0)]
+)
+def test_each_of_several_secrets_has_its_own_answer(secret: str, rho: float, sd: float, distance: float) -> None:
+    """Noise for heights hides incomes far better than is promised; what is said of one is not said of the other."""
+    made = plan(two_secrets(), "gaussian")
+    left = 25 * math.sqrt((1 - rho**2) / N)
+    true = norm.cdf(rho * 25 / sd * distance / math.hypot(left, made.noise.scale) / 2)
+    told = made.tells(distance, secret=secret).after
+    assert told.how == "exact"
+    assert told.right == pytest.approx(true, abs=1e-5)
+    assert told.right >= true
+
+
+def test_a_proof_that_does_not_tell_secrets_apart_is_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(GaussianEvidence, "by_secret", ())
+    made = plan(two_secrets(), "gaussian")
+    told = made.tells(1_000, secret="mean(income)").after
+    assert told.how == "bound"
+    assert told.right == pytest.approx(made.tells(secret="mean(height)").after.right)
+
+
+def test_noise_for_single_rows_makes_it_a_bound() -> None:
+    """What it hides besides is not counted."""
+    moments: dict[str, Any] = {"mean": {"weight": 150, "income": 60_000}, "sd": {"weight": 25, "income": 30_000}}
+    known = Gaussian(**moments, correlation={"weight~income": 0.3}, tolerance=0)
+    made = students("gaussian", individuals=1.0, bounds={"weight": (-100.0, 400.0)}, theta=(known,))
+    assert made.certificate.individuals is not None
+    assert made.tells(1_000).after.how == "bound"
+
+
 @pytest.mark.parametrize("mechanism", ["gaussian", "transport"])
 def test_a_simulation_agrees(mechanism: str) -> None:
     """2,000 answers at each of two values: the best of 46 shares is off by 4.5 points with probability below 1e-6."""
@@ -136,7 +182,7 @@ def counted(mechanism: str, epsilon: float = 1.0, **secret: Any) -> Plan:
     """How many of 14 rows have an event, beside how many are of the secret's category."""
     problem = Problem(
         queries=(Query("count", where="stay > 7"),),
-        secrets=(Secret("count(smoker = 'yes')", **({"between": (2.0, 11.0), "within": 2.0} | secret)),),
+        secrets=(Secret(**({"secret": "count(smoker = 'yes')", "between": (2.0, 11.0), "within": 2.0} | secret)),),
         epsilon=epsilon,
         delta=1e-3,
         n=ROWS,
@@ -361,6 +407,32 @@ def test_a_view_changes_no_belief() -> None:
     assert found.worst == pytest.approx(found.prior)
 
 
+def test_a_belief_is_about_values_that_are_promised_to_be_hidden() -> None:
+    """A view of tables with 2 to 11 smokers says nothing of others; a posterior is of a truth that was held possible."""
+    made = counted("subsample", within=None)
+    asked: list[tuple[dict[float, float], float | None]] = [({0: 1, 1: 1}, None), ({5.5: 1, 7.5: 1}, None)]
+    asked += [({4: 1, 12: 1}, 12), ({5: 1, 7: 1}, 6), ({5: 0, 7: 1}, 5)]
+    for prior, at in asked:
+        with pytest.raises(UsageError, match="that the secret can have, from 2 to 11"):
+            made.belief(prior, at=at)
+    partly = made.belief({4.0: 1.0, 6.0: 1.0, 12.0: 1.0}, at=4.0)
+    assert partly.worst == pytest.approx((0.5, 0.5, 0.0))
+
+
+def test_a_belief_of_a_count_is_about_whole_numbers() -> None:
+    found = counted("laplace").belief()
+    assert found.values == tuple(float(count) for count in range(2, 12))
+    share = counted("laplace", secret="share(smoker = 'yes')", between=(0.2, 0.8), within=0.2).belief(at=5 / ROWS)
+    assert share.values == pytest.approx([count / ROWS for count in range(3, 12)])
+    assert share.at == pytest.approx(5 / ROWS)
+
+
+def test_a_prior_of_huge_weights_is_no_overflow() -> None:
+    made = students("gaussian")
+    huge, plain = (made.belief({60_000.0: w, 61_000.0: w, 62_000.0: w}, at=60_000.0) for w in (1.7e308, 1.0))
+    assert huge.worst == pytest.approx(plain.worst)
+
+
 def test_belief_says_where_most_of_it_is() -> None:
     found = students("gaussian").belief(at=60_500.0)
     assert (found.values[0], found.values[-1], len(found.values)) == (20_000, 200_000, 41)
@@ -369,7 +441,10 @@ def test_belief_says_where_most_of_it_is() -> None:
     assert near[1] - near[0] < wide[1] - wide[0]
 
 
-@pytest.mark.parametrize("prior", [{1.0: 1.0}, {1.0: -1.0, 2.0: 1.0}, {1.0: 0.0, 2.0: 0.0}, {float("nan"): 1.0, 2.0: 1.0}])
-def test_a_prior_must_weigh_values(prior: dict[float, float]) -> None:
+@pytest.mark.parametrize(
+    "prior",
+    [{1.0: 1.0}, {1.0: -1.0, 2.0: 1.0}, {1.0: 0.0, 2.0: 0.0}, {float("nan"): 1.0, 2.0: 1.0}, {"a": 1.0, 2.0: 1.0}, {2.0: True}],
+)
+def test_a_prior_must_weigh_values(prior: Any) -> None:
     with pytest.raises(UsageError, match="prior"):
         students("gaussian").belief(prior)

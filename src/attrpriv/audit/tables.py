@@ -137,7 +137,7 @@ class Draws:
 
     @classmethod
     def of(cls, statistic: Statistic, values: Sequence[float], n: int) -> Self:
-        low, high = _two(values)
+        low, high = two_values(values)
         means = low / statistic.weight, high / statistic.weight
         if statistic.counted:
             means = round(means[0] * n) / n, round(means[1] * n) / n
@@ -177,10 +177,11 @@ class Draws:
         return np.concatenate([generator.choice(records, k) if k else records[:0] for records, k in kinds])
 
 
-def _two(values: Sequence[float]) -> tuple[float, float]:
+def two_values(values: Sequence[float], name: str = "values") -> tuple[float, float]:
+    """Two different numbers; `name` is what they are called where they are not."""
     found = tuple(values) if isinstance(values, Sequence) else ()
     if len(found) != 2 or not all(isinstance(v, int | float) and math.isfinite(v) for v in found) or found[0] == found[1]:
-        raise UsageError(f"values: must be two different numbers, such as (0.27, 0.38). Got {values!r}.")
+        raise UsageError(f"{name}: must be two different numbers, such as (0.27, 0.38). Got {values!r}.")
     return float(found[0]), float(found[1])
 
 

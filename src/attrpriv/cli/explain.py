@@ -51,15 +51,17 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
 
 
 def _hidden(policy: Policy, secret: Secret) -> str:
-    strength = f"an answer changes the odds between two such values by at most a factor e^{policy.epsilon:g}"
-    failing = f", except with probability {policy.delta:g}" if policy.delta else ""
+    # Not "odds change by e^epsilon but with probability delta": that is another promise, which does not follow from this one.
+    times = f"at most e^{policy.epsilon:g} times as likely for one of two such values as for the other"
+    strength = f"whatever an answer may show is {times}"
+    failing = f", plus a chance of {policy.delta:g}" if policy.delta else ""
     if policy.reference is not None and policy.reference.sorted:
         return f"{secret} (of this table): {strength}{failing}; a view is drawn for this promise."
     if secret.whole_columns:
         columns = " and ".join(secret.whole_columns)
         return (
             f"everything about {columns} of this table, and how they go together: whatever these columns contain, the view "
-            f"looks the same{failing}."
+            f"looks the same{f', but for a chance of {policy.delta:g}' if policy.delta else ''}."
         )
     if secret.composition is not None:
         owner = "of the population behind the table" if secret.parameter else "of this table"
@@ -107,7 +109,7 @@ def _reference_view(plan: ViewPlan) -> tuple[str, ...]:
     columns = " and ".join(plan.secret.whole_columns)
     kept = some([f"{cell.keep:,} rows of {cell.name}" for cell in plan.cells], FIRST)
     rows = () if plan.coverage is None else plan.coverage.table()[1:]
-    outlook = [f"{name} {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
+    outlook = [f"{name}: {rows} rows ({kept} of the table)" for name, rows, kept, _ in rows]
     return (
         f"It keeps {kept}: numbers fixed by the reference, not by the table.",
         f"Any number of queries on it, and any model trained on it, reveal nothing about {columns}.",

@@ -16,7 +16,7 @@ from attrpriv.pictures.marks import Axis, Bar, Dot, Line, Mark, Picture, Point, 
 if TYPE_CHECKING:
     from attrpriv.methods.base.belief import Belief
     from attrpriv.methods.base.tells import BestTest, Tells
-    from attrpriv.methods.base.view_plan import ViewPlan
+    from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
     from attrpriv.methods.choice.error_curve import ErrorCurve
     from attrpriv.methods.choice.ranking import Ranking
 
@@ -55,9 +55,8 @@ def fading(told: Sequence[Tells]) -> Picture:
     before = tuple((x, one.before.right) for x, one in points if one.before.how != "unknown")
     if not after or len(points) < 2:
         raise UsageError("picture: needs two distances or more of which something is known.")
-    bound = any(one.after.how == "bound" for one in told)
-    marks: list[Mark] = [Rule(0.5, "a coin"), Line(after, "this release" + (", at most" if bound else ""), 0)]
-    marks += [Line(before, "exact answers", 1)] if len(before) > 1 else []
+    marks: list[Mark] = [Rule(0.5, "a coin"), Line(after, _at_most("this release", [one.after for one in told]), 0)]
+    marks += [Line(before, _at_most("exact answers", [one.before for one in told]), 1)] if len(before) > 1 else []
     first = told[0]
     marks += [Rule(first.promised, "promised", "x")] if first.promised and first.promised < points[-1][0] else []
     most = " and ".join(f"{line.label} {percent(line.points[-1][1])}" for line in marks if isinstance(line, Line))
@@ -71,6 +70,10 @@ def fading(told: Sequence[Tells]) -> Picture:
     )
 
 
+def _at_most(name: str, tests: Sequence[BestTest]) -> str:
+    return f"{name}, at most" if any(one.how == "bound" for one in tests) else name
+
+
 def believed(found: Belief) -> Picture:
     """Belief over the values of a secret, before and after."""
     named = [("before anything", found.prior), ("exact answers", found.exact), ("this release", found.typical)]
@@ -81,7 +84,7 @@ def believed(found: Belief) -> Picture:
     places = _beside(curves, top)
     lines = [Line(curve, name, k, at) for curve, (name, _, k), at in zip(curves, shown, places, strict=True)]
     return Picture(
-        f"What somebody may believe about {found.secret}, where it is {number(found.at)}",
+        f"What somebody may believe about {found.secret}, where it is {found.at:,.10g}",
         f"Weights of its values before and after. {found}",
         Axis(found.secret, found.values[0], found.values[-1]),
         Axis("weight", 0.0, top * 1.05 or 1.0, form="percent"),
@@ -163,19 +166,32 @@ def against_epsilon(curve: ErrorCurve) -> Picture:
 
 
 def kept(view: ViewPlan) -> Picture:
-    """The share of each cell's rows that a view keeps, at the least and the largest number that it may have."""
+    """The share of each cell's rows that a view keeps, at the least and the largest number that it may have.
+
+    Of a reference view any number may be in a cell: there it is the share of what a table has that is like the public.
+    """
     cells = view.first_cells[:_SHOWN]
-    shares = [(cell, cell.keep / max(1, cell.low), cell.keep / max(1, cell.high)) for cell in cells]
-    dots = [Dot(low, float(place), "", low=low, high=min(1.0, high)) for place, (_, high, low) in enumerate(shares)]
+    public = all(cell.share for cell in cells) and bool(view.secret.whole_columns)
+    dots = [_kept_of_public(view, cell, place) if public else _kept_of_range(cell, place) for place, cell in enumerate(cells)]
     more = f" The first {len(cells)} of {len(view.cells):,} cells." if len(cells) < len(view.cells) else ""
     told = "; ".join(f"{cell.name} {cell.keep:,} rows" for cell in cells)
+    where = "in a table like the public" if public else "from its largest possible number to its least"
     return Picture(
         f"What the view keeps: {view.rows:,} of {view.n:,} rows ({view.rows / view.n:.1%})",
-        f"Of each cell, the share of its rows that is kept, from its largest possible number to its least: {told}.{more}",
-        Axis("share of the cell's rows", 0.0, 1.0, form="percent"),
+        f"Of each cell, the share of its rows that is kept, {where}: {told}.{more}",
+        Axis(f"share of the cell's rows{f', {where}' if public else ''}", 0.0, 1.0, form="percent"),
         Axis("", names=tuple(f"{cell.name}: {cell.keep:,}" for cell in cells)),
         tuple(dots),
     )
+
+
+def _kept_of_range(cell: ViewCell, place: int) -> Dot:
+    least = cell.keep / max(1, cell.high)
+    return Dot(least, float(place), "", low=least, high=min(1.0, cell.keep / max(1, cell.low)))
+
+
+def _kept_of_public(view: ViewPlan, cell: ViewCell, place: int) -> Dot:
+    return Dot(min(1.0, cell.keep / (view.n * (cell.share or 1.0))), float(place))
 
 
 def budget(left: Sequence[tuple[str, float]]) -> Picture:

@@ -16,7 +16,8 @@ from attrpriv.formatting import printable
 from attrpriv.pictures.marks import Axis, Bar, Cell, Dot, Line, Mark, Picture, Rule, spread_apart
 
 WIDTH = 420
-_LETTER = 6.6  # about how wide one is at 12 units
+# About how wide letters are at 12 units, in the widest of the common fonts without serifs.
+_LETTER, _BROAD, _THIN = 7.6, dict.fromkeys("mwMW%@=<>+~", 11.8), dict.fromkeys("fijlrt.,:;'()[]| ", 4.9)
 _LINE = 14.0
 _NAME = 24
 # Degrees by which long names below a picture are turned, and how deep they reach then.
@@ -99,12 +100,12 @@ def _svg(picture: Picture, *, alone: bool, name: str = "picture") -> str:
 
 def _layout(picture: Picture) -> tuple[float, _Frame]:
     """Room for names at the left, for labels of curves at the right, and for the title above."""
-    names = max((len(line) for _, text in picture.y.ticks() for line in _wrapped(text, 22)), default=0)
-    left = 12 + names * _LETTER + (0 if picture.y.names else 16)
+    names = max((_wide(line) for _, text in picture.y.ticks() for line in _wrapped(text, 22)), default=0.0)
+    left = 10 + names + (0 if picture.y.names else 16)
     ends = [line for mark in _ended(picture) for line in _wrapped(mark.label, 15)]
-    beside = [len(mark.label) for mark in picture.drawn if isinstance(mark, Bar)]
-    last = 0 if picture.x.names else max((len(text) for _, text in picture.x.ticks()[-1:]), default=0)
-    right = max(18.0, last * _LETTER / 2 + 4, 12 + max([len(line) for line in ends] + beside, default=0) * _LETTER)
+    beside = [_wide(mark.label) for mark in picture.drawn if isinstance(mark, Bar)]
+    last = 0.0 if picture.x.names else max((_wide(text) for _, text in picture.x.ticks()[-1:]), default=0.0)
+    right = max(18.0, last / 2 + 4, 10 + max([_wide(line) for line in ends] + beside, default=0.0))
     top = 12 + _LINE * len(_title(picture)) + (0 if picture.y.names else 16)
     rows = len(picture.y.names)
     below = 40 + _slant(picture, WIDTH - right - left)
@@ -114,13 +115,17 @@ def _layout(picture: Picture) -> tuple[float, _Frame]:
 
 def _slant(picture: Picture, width: float) -> float:
     """How much deeper the names below a picture reach where they are slanted, because they are too long to stand abreast."""
-    longest = max(map(len, map(_short, picture.x.names)), default=0) * _LETTER
+    longest = max(map(_wide, map(_short, picture.x.names)), default=0.0)
     return longest * _RISE if longest > width / max(1, len(picture.x.names)) - 4 else 0.0
 
 
 def _slanted(x: float, y: float, text: str) -> str:
     turned = _text(x, y, text, "end", "ap-tick")
     return turned.replace("<text", f'<text transform="rotate({-_TURN} {_n(x)} {_n(y)})"', 1)
+
+
+def _wide(text: str) -> float:
+    return sum(_BROAD.get(letter) or _THIN.get(letter) or _LETTER for letter in text)
 
 
 def _short(text: str) -> str:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Facts from outside of the table. What is protected, and at what budget, is a decision.
 _FACTS = ("bounds", "resolution", "ranges", "sizes", "composition", "missing", "known_rows")
+# Of a reference the rest is a decision, or counted from its file.
+_REFERENCE_FACTS = ("least_density", "shares")
 # Of an assumption: what names it, and what `attrpriv fit` says of itself.
 _NO_FACTS = ("kind", "schema_version", "fitted")
 
@@ -77,6 +79,8 @@ def _facts(policy: Policy) -> Iterator[tuple[str, str]]:
     for name in _FACTS:
         if name in policy.model_fields_set and told[name]:
             yield from _leaves(told[name], name)
+    for name in () if policy.reference is None else _REFERENCE_FACTS:
+        yield from _leaves(told["reference"][name], f"reference.{name}")
 
 
 def _members(policy: Policy) -> list[tuple[str, Assumption]]:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from attrpriv import __version__
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.formatting import number, percent
+from attrpriv.methods.base.belief import prior_near
 from attrpriv.methods.base.plan import Plan
-from attrpriv.methods.base.tells import Tells
+from attrpriv.methods.base.tells import Outlook, Tells
 from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.error_curve import error_curve
 from attrpriv.methods.choice.ranking import Ranking
@@ -43,6 +44,8 @@ class Facts:
     view: ViewPlan | None
     refusal: AttrprivError | None
     explained: Mapping[str, Sequence[str]]
+    note: str | None = None
+    """what the ledger means for what is asked"""
 
     @property
     def policy(self) -> Policy:
@@ -79,7 +82,16 @@ def gather(session: Session, explained: Mapping[str, Sequence[str]], queries: Qu
     except AttrprivError as error:
         return Facts(session, None, None, error, explained)
     refused = None if ranked is None or ranked.refused is None else ranked.refused.error()
-    return Facts(session, ranked, view, refused, explained)
+    note = None if ranked is None or refused is not None else _note(session, queries, ranked)
+    return Facts(session, ranked, view, refused, explained, note)
+
+
+def _note(session: Session, queries: Queries | None, ranked: Ranked) -> str | None:
+    try:
+        note = session.ledger_note(queries, ranked.plan)
+    except AttrprivError:  # "Earlier releases" says why the ledger was not read
+        return None
+    return None if note is None else note[0].upper() + note[1:]
 
 
 def report_html(facts: Facts, policy_text: str, policy_name: str) -> str:
@@ -124,6 +136,8 @@ def _short(facts: Facts) -> Iterator[str]:
                 else f"off by at most {number(error.alpha95)}"
             )
             yield f"{query.text}: {off}{'' if error.alpha95 is None else ', 95 times of 100'} ({plan.mechanism})."
+    if facts.note is not None:
+        yield facts.note
     for told in _told(facts):
         yield f"An outsider who must guess between two {told}"
     if facts.view is not None:
@@ -171,32 +185,26 @@ def _of_secret(plan: Plan, secret: str, name: str) -> Iterator[str]:
     if promised.promised is None:
         yield paragraph(str(promised))
         return
-    told = [plan.tells(distance, secret=secret) for distance in _distances(plan, promised)]
+    told = list(_at_distances(plan, promised))
     yield table("Right guesses", ("Two values", "exact answers", "this release", "promise"), [_row(one) for one in told])
     known = [one for one in told if one.after.how != "unknown"]
     if len(known) > 1:
         yield figure(subjects.fading(known), f"{name}-fading")
     if is_quick(plan):
-        yield figure(subjects.believed(plan.belief(belief_near(plan, promised), secret=secret)), f"{name}-belief")
-
-
-def belief_near(plan: Plan, promised: Tells) -> dict[float, float]:
-    """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
-    secret = next(one for one in (plan.problem.secrets if plan.problem else ()) if one.text == promised.secret)
-    unit, (low, high) = promised.promised or 1.0, secret.ends or (0.0, 0.0)
-    reach = 10 * unit if secret.ends is None else min(10 * unit, (high - low) / 2)
-    return {float(f"{(low + high) / 2 + reach * step / 20:.10g}"): 1.0 for step in range(-20, 21)}
+        yield figure(subjects.believed(plan.belief(prior_near(plan, secret), secret=secret)), f"{name}-belief")
 
 
 def is_quick(plan: Plan) -> bool:
     return plan.certificate.evidence.told_by.searched or plan.n <= _MOST_ENUMERATED
 
 
-def _distances(plan: Plan, promised: Tells) -> list[float]:
-    """Round ones around the promised distance, those between values of the range alone."""
-    unit = promised.promised or 1.0
-    found = [float(f"{unit * times:.6g}") for times in _TIMES]
-    return [one for one in found if plan.tells(one, secret=promised.secret).after.how != "unknown" or one <= unit]
+def _at_distances(plan: Plan, promised: Tells) -> Iterator[Tells]:
+    """Round ones around the promised distance, those that two values of the range can have alone."""
+    scale, unit = Outlook.of(plan, promised.secret).scale, promised.promised or 1.0
+    for distance in sorted({scale.nearest(float(f"{unit * times:.6g}")) for times in _TIMES} - {0.0}):
+        told = plan.tells(distance, secret=promised.secret)
+        if told.after.how != "unknown" or distance <= unit:
+            yield told
 
 
 def _row(told: Tells) -> tuple[str, ...]:
@@ -211,6 +219,7 @@ def _readers(facts: Facts) -> Iterator[str]:
     if rows:
         header = ("Released", "mechanism", "noise", "expected error", "95 times of 100 within")
         yield table("Answers and their errors, known before any row is read", header, rows, numbers=(3, 4))
+    yield paragraph(facts.note or "", "warn")
     yield listed(computed_line(one) for one in (() if facts.ranked is None else facts.ranked.computed))
     for place, (ranking, plan) in enumerate(facts.chosen):
         for kind, made in enumerate((_mechanisms(ranking), _epsilon(ranking))):

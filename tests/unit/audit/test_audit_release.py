@@ -17,8 +17,10 @@ import pandas as pd
 import pytest
 
 import attrpriv as ap
+from attrpriv.audit.release.recorded import record_worlds
 from attrpriv.audit.release.result import ReleaseAudit
 from attrpriv.audit.release.run import audit_release
+from attrpriv.audit.release.stated import NotDrawn
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.clamp import Clamp
 from attrpriv.methods.choice.choose import plan
@@ -184,6 +186,24 @@ def test_what_is_given_is_checked() -> None:
         audit_release(made, "students.yaml")  # type: ignore[arg-type]
 
 
+def test_only_promised_pairs_are_tried() -> None:
+    """Values 20,000 apart may be told apart: a right release that does so is not broken."""
+    made = plan(SCHOOL, "gaussian")
+    for pair in ((60_000.0, 80_000.0), (1_000.0, 1_500.0), (60_000.0, 60_000.0), (60_000.0, float("nan"))):
+        with pytest.raises(UsageError, match="pairs: must be"):
+            audit_release(made, SCHOOL, pairs=[pair])
+    chain = PROBLEMS["a chain"]
+    with pytest.raises(UsageError, match="hidden as a whole"):
+        audit_release(plan(chain, "laplace"), chain, pairs=[(0.0, 1.0)])
+
+
+def test_a_pair_is_tried_for_the_secret_that_it_is_promised_of() -> None:
+    """Mean incomes 1,000 apart; the same two numbers are no sums of heights."""
+    audit = audited("several secrets", "gaussian", pairs=[(61_000.0, 60_000.0)], draws=100)
+    assert audit.holds
+    assert {one.on.partition(",")[0] for one in audit.tried if one.experiment != "noise"} == {"mean(income) 60000 or 61000"}
+
+
 def test_results_as_words_numbers_and_html() -> None:
     audit = audited("the school", "gaussian", pairs=PAIR)
     assert list(audit.to_frame()["experiment"]) == ["noise", "before the noise", "as released"]
@@ -221,6 +241,19 @@ def test_records_that_follow_the_assumption_break_nothing(asked: Problem, mechan
     audit = audit_release(plan(asked, mechanism), asked, records=records(), pairs=pairs, **sizes)
     assert audit.holds
     assert sum("public records" in one.on for one in audit.tried) == 2
+
+
+def test_pairs_are_looked_for_where_the_records_have_them() -> None:
+    """Incomes up to 200,000 must be hidden, and no record has as much."""
+    found = records()
+    assert found["income"].max() < 199_000
+    asked = SCHOOL.model_copy(update={"n": 400})
+    made = record_worlds(plan(asked, "gaussian"), asked, None, found, None)
+    assert 2 <= len(made[0].pairs) <= 5
+    assert max(high for _, high in made[0].pairs) < found["income"].max()
+    poor = found[found["income"] < 20_000]
+    with pytest.raises(NotDrawn, match="The records have no tables with two values"):
+        record_worlds(plan(asked, "gaussian"), asked, None, poor, None)
 
 
 def test_records_whose_slope_is_another_break_the_promise() -> None:

@@ -16,6 +16,7 @@ from attrpriv.pictures import subjects
 from attrpriv.pictures.marks import Bar, Dot, Line, Picture
 from attrpriv.pictures.svg import file_svg
 from attrpriv.policy import Policy
+from attrpriv.problem.reference import Reference
 from attrpriv.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -101,6 +102,18 @@ def test_a_view_shows_what_it_keeps() -> None:
         assert f"{cell.name}: {cell.keep:,}" in drawn.y.names
     dots = [mark for mark in drawn.marks if isinstance(mark, Dot)]
     assert [dot.x for dot in dots] == [cell.keep / cell.high for cell in view.cells]
+
+
+def test_a_reference_view_is_compared_with_a_table_like_the_public() -> None:
+    """Any number of its rows may be of either kind: 0.9 times the public share is sure, less five standard deviations."""
+    law = Reference.checked({"sex": {"values": ["F", "M"], "shares": [0.4, 0.6]}, "least_density": 0.9, "failure": 1e-9})
+    policy = Policy(epsilon=1.0, delta=1e-6, protect=[{"secret": "columns(sex)"}], reference=law)
+    view = Session(pd.DataFrame({"sex": ["F", "M"] * 500}), policy).view_plan()
+    drawn = subjects.kept(view)
+    dots = [mark for mark in drawn.marks if isinstance(mark, Dot)]
+    assert [dot.x for dot in dots] == pytest.approx([view.cells[0].keep / 400, view.cells[1].keep / 600])
+    assert all(0.6 < dot.x < 0.9 and dot.low is None for dot in dots)
+    assert "in a table like the public" in drawn.x.label
 
 
 def test_the_budget_falls_with_every_release(tmp_path: Path) -> None:

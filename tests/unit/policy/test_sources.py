@@ -37,6 +37,16 @@ def test_every_number_that_is_stated_is_listed(tmp_path: Path) -> None:
     assert not any(place.startswith(("protect", "epsilon")) for place in found)  # decisions
 
 
+def test_what_a_reference_states_of_the_table_is_a_number_too() -> None:
+    """Its chance of a failure is a decision."""
+    reference = {"sex": {"values": ["F", "M"], "shares": [0.4, 0.6]}, "least_density": 0.9, "failure": 1e-9}
+    source = {"reference.least_density": "judgement, 2 May"}
+    policy = Policy(epsilon=1.0, delta=1e-6, protect=[{"secret": "columns(sex)"}], reference=reference, source=source)
+    found = told(policy)
+    assert found["reference.least_density"].source == "judgement, 2 May"
+    assert [place for place, one in found.items() if one.source is None] == ["reference.shares.sex.shares"]
+
+
 def test_a_place_above_is_for_all_below(tmp_path: Path) -> None:
     found = told(written(tmp_path, **{"assume": "survey 2024", "assume.sd.income": "tax office", "bounds.weight": "scales"}))
     assert found["assume.sd.weight"].source == "survey 2024"

@@ -9,17 +9,18 @@ What must never change: the private table is not opened here.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from attrpriv.audit.release.stated import NotDrawn, Pair, World, counted_pairs, places
+from attrpriv.audit.release.stated import Asked, NotDrawn, Pair, World, counted_pairs, places, to_try
 from attrpriv.audit.tables import Draws, Floats, Statistic, holds
 from attrpriv.audit.views import View, key_of, view_of
 from attrpriv.engines.tables import Source, open_table, quietly
-from attrpriv.errors import CertificateError, DataError
+from attrpriv.errors import CertificateError, DataError, UsageError
 from attrpriv.methods.base.parts import AveragesPart, StatisticPart, TallyPart, ViewPart, WeightsPart
 from attrpriv.methods.base.plan import Plan
 from attrpriv.policy import Policy
@@ -51,20 +52,17 @@ class _Recorded:
         return None
 
 
-def record_worlds(
-    plan: Plan, problem: Problem, policy: Policy | None, frame: Any, pairs: Sequence[Pair] | None, *, inward: bool = False
-) -> list[World]:
+def record_worlds(plan: Plan, problem: Problem, policy: Policy | None, frame: Any, asked: Asked | None) -> list[World]:
     """One world for each secret; NotDrawn where tables of records cannot be made for it.
 
-    `inward`: no table's value lies outside of its pair, so that what tells the tables apart tells two values of that range.
+    No table's value lies outside of its pair: what tells the tables apart tells values that are no further apart than these.
     """
     source = open_table(frame)
     found: list[World] = []
-    for secret in problem.secrets:
+    for secret, pairs in to_try(problem, asked):
         statistic = Statistic.of(secret.text, source, frame, problem.n)
-        tried = tuple(_pairs(problem, secret, statistic, pairs))
-        made = {pair: Draws.of(statistic, pair, problem.n) for pair in tried}
-        made = {pair: one.inward() for pair, one in made.items()} if inward else made
+        made = _draws(statistic, pairs, problem.n) if pairs is not None else _drawable(problem, secret, statistic)
+        tried = tuple(made)
         reader = _reader(plan, policy, source, frame, statistic, problem.n)
         if not isinstance(plan.part, ViewPart):
             _spot_check(plan, policy, frame, made[tried[0]], reader)
@@ -72,21 +70,33 @@ def record_worlds(
     return found
 
 
-def _pairs(problem: Problem, secret: Secret, statistic: Statistic, given: Sequence[Pair] | None) -> list[Pair]:
-    if given is not None:
-        return [(float(low), float(high)) for low, high in given]
+def _draws(statistic: Statistic, pairs: Sequence[Pair], n: int) -> dict[Pair, Draws]:
+    return {pair: Draws.of(statistic, pair, n).inward() for pair in pairs}
+
+
+def _drawable(problem: Problem, secret: Secret, statistic: Statistic) -> dict[Pair, Draws]:
+    """Some pairs from all over the range, as far as the records have such tables."""
+    ends = float(statistic.scores.min()) * statistic.weight, float(statistic.scores.max()) * statistic.weight
+    listed = [pair for pair in _pairs(problem, secret, statistic) if ends[0] <= pair[0] and pair[1] <= ends[1]]
+    found: dict[Pair, Draws] = {}
+    for k in sorted({round(k) for k in np.linspace(0, len(listed) - 1, _PAIRS)} if listed else ()):
+        with suppress(UsageError):  # a value so near the end of what the records have that no table has it
+            found |= _draws(statistic, [listed[k]], problem.n)
+    if not found:
+        raise NotDrawn(f"The records have no tables with two values of {secret.text} that must look alike. Name them as pairs.")
+    return found
+
+
+def _pairs(problem: Problem, secret: Secret, statistic: Statistic) -> list[Pair]:
     if secret.entries is not None or secret.whole_columns or secret.parameter is not None or isinstance(secret.secret, tuple):
         raise NotDrawn(
             f"Tables of records are made for a mean, a sum, a count or a share of this table, not for {secret.text}."
         )
     if secret.composition is not None:
-        listed = counted_pairs(secret, problem.n)
-    else:
-        gap, middle = secret.gap, float(statistic.scores.mean()) * statistic.weight
-        low, high = secret.ends or (middle - 3 * gap, middle + 3 * gap)
-        listed = places(low, high, gap, None)
-    chosen = sorted({round(k) for k in np.linspace(0, len(listed) - 1, _PAIRS)})
-    return [listed[k] for k in chosen]
+        return counted_pairs(secret, problem.n)
+    gap, middle = secret.gap, float(statistic.scores.mean()) * statistic.weight
+    low, high = secret.ends or (middle - 3 * gap, middle + 3 * gap)
+    return places(low, high, gap, None)
 
 
 # ---------------------------------------------------------------------------------------------------------- what is read

@@ -28,11 +28,13 @@ from attrpriv.audit.release.bounds import conformance, least_short
 from attrpriv.audit.release.chances import scores
 from attrpriv.audit.release.recorded import record_worlds
 from attrpriv.audit.release.result import Experiment, ReleaseAudit, Tried
-from attrpriv.audit.release.stated import NotDrawn, Pair, World, worlds
+from attrpriv.audit.release.stated import Asked, NotDrawn, Pair, World, worlds
+from attrpriv.audit.tables import two_values
 from attrpriv.audit.views import require_other_records
 from attrpriv.errors import UsageError
 from attrpriv.methods.base.parts import AveragesPart, TallyPart, ViewPart
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.tells import Scale
 from attrpriv.numerics.divergences.gaussian import gaussian_delta_upper
 from attrpriv.numerics.rounding import COMPUTED_DOWN
 from attrpriv.numerics.search import least_epsilon
@@ -83,12 +85,13 @@ def audit_release(
         require_other_records(records, [policy])
     plan.verify()
     curve, reasons = Curve.of(plan.certificate), list[str]()
-    laws = [] if problem is None else _worlds(reasons, lambda: worlds(plan, problem, pairs))
+    asked = None if problem is None or pairs is None else _asked(problem, pairs)
+    laws = [] if problem is None else _worlds(reasons, lambda: worlds(plan, problem, asked))
     if problem is None:
         reasons.append("What comes before the noise: to make tables, the audit needs the session or the problem of the plan.")
     rows = []
     if problem is not None and records is not None:
-        rows = _worlds(reasons, lambda: record_worlds(plan, problem, policy, frame_of(records), pairs))
+        rows = _worlds(reasons, lambda: record_worlds(plan, problem, policy, frame_of(records), asked))
     share = error / 5
     tried = [_noise(plan, draws, share, seed, reasons)]
     for tried_on, sizes in ((laws, (tables, released)), (rows, (recorded, recorded))):
@@ -118,6 +121,26 @@ def _given(given: Problem | Session | None, plan: Plan) -> tuple[Problem | None,
     if given is None or isinstance(given, Problem):
         return given, None
     raise UsageError(f"given: must be the session or the problem that the plan is for. Got a {type(given).__name__}.")
+
+
+def _asked(problem: Problem, pairs: Sequence[Pair]) -> Asked:
+    """Of each secret the pairs that are promised to look alike; UsageError for one that no promise is about.
+
+    What is told of values further apart breaks nothing.
+    """
+    found: dict[str, list[Pair]] = {}
+    scales = {secret.text: Scale.of(problem, secret) for secret in problem.secrets}
+    if all(scale.promised is None for scale in scales.values()):
+        raise UsageError(f"pairs: {', '.join(scales)} is hidden as a whole, not by two values. Leave them out.")
+    for pair in pairs:
+        low, high = sorted(two_values(pair, "pairs"))
+        about = [name for name, scale in scales.items() if scale.promises(low, high)]
+        if not about:
+            told = "; ".join(map(str, problem.secrets))
+            raise UsageError(f"pairs: must be promised to look alike ({told}). Got {low:,.10g} and {high:,.10g}.")
+        for name in about:
+            found.setdefault(name, []).append((low, high))
+    return found
 
 
 def _worlds(reasons: list[str], make: Any) -> list[World]:

@@ -13,7 +13,7 @@ that is not drawn here is said not to be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -67,11 +67,22 @@ class NotDrawn(Exception):
     """Why no table is drawn from the stated law."""
 
 
-def worlds(plan: Plan, problem: Problem, pairs: Sequence[Pair] | None) -> list[World]:
+Asked = Mapping[str, Sequence[Pair]]
+"""Of each secret the pairs to be tried, all of them promised; a secret without one is not tried."""
+
+
+def to_try(problem: Problem, asked: Asked | None) -> list[tuple[Secret, Sequence[Pair] | None]]:
+    """The secrets, each with its pairs; None: they are to be looked for."""
+    if asked is None:
+        return [(secret, None) for secret in problem.secrets]
+    return [(secret, asked[secret.text]) for secret in problem.secrets if secret.text in asked]
+
+
+def worlds(plan: Plan, problem: Problem, asked: Asked | None) -> list[World]:
     """The laws to be tried, each with its pairs of values; NotDrawn where there is none."""
     if not problem.theta:
         raise NotDrawn("No law of the rows is assumed, so that there is none to make tables from.")
-    return [world for secret in problem.secrets for world in _of(plan, problem, secret, pairs)]
+    return [world for secret, pairs in to_try(problem, asked) for world in _of(plan, problem, secret, pairs)]
 
 
 def _of(plan: Plan, problem: Problem, secret: Secret, pairs: Sequence[Pair] | None) -> list[World]:

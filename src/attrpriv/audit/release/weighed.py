@@ -70,7 +70,7 @@ def simulated(plan: Plan, problem: Problem, part: ColumnPlan, secret: Secret, so
         raise UsageError(f"only one column's mean or sum is compared at a time. Got {secret.text}.")
     frame = frame_of(source.engine.to_pyarrow(source.table).to_pandas())
     try:
-        worlds = record_worlds(plan, problem, None, frame, None, inward=True)
+        worlds = record_worlds(plan, problem, None, frame, None)
     except NotDrawn as why:
         raise UsageError(str(why)) from None
     world = next(one for one in worlds if one.secret == secret.text)

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from pydantic import Field
 
 from attrpriv.errors import UsageError
-from attrpriv.formatting import number
 from attrpriv.frozen import Finite, FrozenModel, NonNegative
 from attrpriv.methods.base.tells import BestTest, Outlook
 
@@ -66,7 +66,7 @@ class Belief(FrozenModel):
         rarely = f" (but with probability {self.risk:.3g})" if self.risk else ""
         named |= {f"after the worst release{rarely}": self.worst}
         told = [f"{name} {_ends(self.likely(weights))}" for name, weights in named.items() if weights]
-        return f"95% of the belief about {self.secret}, where it is {number(self.at)}: {'; '.join(told)}."
+        return f"95% of the belief about {self.secret}, where it is {self.at:,.10g}: {'; '.join(told)}."
 
 
 def _ends(ends: tuple[float, float]) -> str:
@@ -78,19 +78,19 @@ def belief(plan: Plan, prior: Mapping[float, float] | None, at: float | None, se
     outlook = Outlook.of(plan, secret)
     if outlook.scale.promised is None:
         raise UsageError(f"belief: {outlook.secret.text} is hidden as a whole, not by distance. Ask tells() instead.")
-    weights = dict(sorted(_uniform(outlook, at).items() if prior is None else prior.items()))
-    _require(weights)
-    values = tuple(map(float, weights))
-    true = min(values, key=lambda value: abs(value - (values[0] + values[-1]) / 2)) if at is None else float(at)
-    distances = sorted({abs(value - true) for value in values})
+    weights = _weights(_uniform(outlook, at) if prior is None else prior)
+    values, share = tuple(weights), tuple(weights.values())
+    true = _true(outlook, weights, at)
+    promised = {value: outlook.scale.holds(value) for value in values}
+    distances = sorted({abs(value - true) for value in values if promised[value]})
     before = {one: outlook.before(one) for one in distances}
     after = {one: outlook.after(one) for one in distances}
-    share = tuple(weights[value] for value in weights)
 
     def posterior(found: Mapping[float, BestTest], odds: Callable[[BestTest], float]) -> tuple[float, ...]:
         if all(one.how == "unknown" for distance, one in found.items() if distance):
             return ()
-        return _normalised([w * odds(found[abs(v - true)]) for w, v in zip(share, values, strict=True)])
+        told = [odds(found[abs(v - true)]) if promised[v] else 0.0 for v in values]  # what is not hidden may be excluded
+        return _normalised([w * one for w, one in zip(share, told, strict=True)])
 
     return Belief(
         secret=outlook.secret.text,
@@ -114,18 +114,47 @@ def _worst(found: BestTest) -> float:
     return 0.0 if found.loss is None else math.exp(-found.loss)
 
 
+def prior_near(plan: Plan, secret: str | None = None) -> dict[float, float]:
+    """All values alike that are within ten promised distances of the middle of the range: further ones would not be seen."""
+    scale = Outlook.of(plan, secret).scale
+    unit = scale.promised or 1.0
+    low, high = scale.ends or (-_REACH * unit, _REACH * unit)
+    middle, reach = (low + high) / 2, min(_REACH * unit, (high - low) / 2)
+    found = [middle + reach * (2 * place / (_VALUES - 1) - 1) for place in range(_VALUES)]
+    return dict.fromkeys((scale.nearest(float(f"{value:.10g}")) for value in found), 1.0)
+
+
 def _uniform(outlook: Outlook, at: float | None) -> dict[float, float]:
     ends = outlook.secret.ends
     if ends is None:
         middle, reach = 0.0 if at is None else at, _REACH * (outlook.scale.promised or 0.0)
         ends = middle - reach, middle + reach
-    return {ends[0] + (ends[1] - ends[0]) * place / (_VALUES - 1): 1.0 for place in range(_VALUES)}
+    found = [ends[0] + (ends[1] - ends[0]) * place / (_VALUES - 1) for place in range(_VALUES)]
+    return dict.fromkeys((*map(outlook.scale.nearest, found), *([] if at is None else [at])), 1.0)
 
 
-def _require(weights: Mapping[float, float]) -> None:
-    fine = all(math.isfinite(value) and math.isfinite(weight) and weight >= 0 for value, weight in weights.items())
-    if len(weights) < 2 or not fine or not sum(weights.values()) > 0:
+def _weights(prior: Mapping[float, float]) -> dict[float, float]:
+    """The values in order, with weights of at most 1, so that no sum of them overflows."""
+    numbers = [one for pair in prior.items() for one in pair]
+    fine = all(isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    if len(prior) < 2 or not fine or min(prior.values()) < 0 or not max(prior.values()) > 0:
         raise UsageError("prior: must have two or more values, each with a weight of at least 0, and one above 0.")
+    most = float(max(prior.values()))
+    return {float(value): float(prior[value]) / most for value in sorted(prior)}
+
+
+def _true(outlook: Outlook, weights: Mapping[float, float], at: float | None) -> float:
+    """The value that is true: one that is held possible, and that the promise is about."""
+    possible = [value for value, weight in weights.items() if weight > 0 and outlook.scale.holds(value)]
+    ends = outlook.scale.ends
+    where = "that the secret can have" if ends is None else f"that the secret can have, from {_ends(ends)}"
+    if not possible:
+        raise UsageError(f"prior: must weigh a value {where}.")
+    if at is None:
+        return min(possible, key=lambda value: abs(value - (possible[0] + possible[-1]) / 2))
+    if float(at) not in possible:
+        raise UsageError(f"at: must be a value {where}, and that the prior weighs. Got {at:g}.")
+    return float(at)
 
 
 def _normalised(weights: Sequence[float]) -> tuple[float, ...]:

@@ -99,6 +99,8 @@ class Evidence(FrozenModel):
     """Whether an answer's error goes along with the table's own value; `along` says how much."""
     told_by: ClassVar[Profile] = BY_LAWS
     """At which epsilons its delta is worth asking for, and whether a law of the assumption reaches it."""
+    by_secret: ClassVar[tuple[str, ...]] = ()
+    """Fields with checks of one secret each, of which delta takes the largest."""
     rounds_rows: ClassVar[bool] = False  # before they are added; `spacing_of` says to what
     found_by_program: ClassVar[frozenset[str]] = frozenset()
     """Fields that a program found and that the rest proves: another machine may find others."""

@@ -110,6 +110,7 @@ class GaussianEvidence(Charged):
     words: ClassVar[str] = "averages with Gaussian noise"
     goes_on: ClassVar[bool] = True
     told_by: ClassVar[Profile] = EXACT_FORMULA
+    by_secret: ClassVar[tuple[str, ...]] = ("checks", "set_checks")
     kind: Literal["gaussian"] = "gaussian"
     columns: tuple[str, ...]
     independent: tuple[NonNegative, ...] = Field(description="standard deviation of each average's own noise")

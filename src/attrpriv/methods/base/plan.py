@@ -126,10 +126,11 @@ class Plan(FrozenModel):
 
     def plot(self, ax: Any = None, *, distance: float | None = None, what: Literal["tells", "belief"] = "tells") -> Any:
         """What it tells (`tells`) or what may be believed (`belief`), on these axes or new ones. Needs the extra `plots`."""
+        from attrpriv.methods.base.belief import prior_near
         from attrpriv.pictures.figures import draw
         from attrpriv.pictures.subjects import believed, trade_off
 
-        return draw(believed(self.belief()) if what == "belief" else trade_off(self.tells(distance)), ax)
+        return draw(believed(self.belief(prior_near(self))) if what == "belief" else trade_off(self.tells(distance)), ax)
 
     def rebuilt(self, **changes: Any) -> Plan:
         """The plan that a mechanism makes of another one: bound to its proof as it is now."""

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from attrpriv.problem.problem import Problem
 
 How = Literal["exact", "bound", "unknown"]
+# Sums and quotients of floats, in units of the values themselves.
+_ROUNDED = 1e-12
 
 
 class BestTest(FrozenModel):
@@ -133,12 +135,13 @@ class Scale(FrozenModel):
 
     secret: str
     promised: float | None
-    width: float | None = Field(description="of the range that the promise is about; null: any value")
+    ends: tuple[float, float] | None = Field(description="of the range that the promise is about; null: any value")
+    whole: int | None = Field(default=None, description="the values are whole numbers over this one; null: all numbers")
     step: float | None = Field(description="how far one promised pair surely leads; null: a distance says nothing")
 
     @classmethod
     def of(cls, problem: Problem, secret: Secret) -> Scale:
-        nothing = cls(secret=secret.text, promised=None, width=None, step=None)
+        nothing = cls(secret=secret.text, promised=None, ends=None, step=None)
         if secret.cases is not None or isinstance(secret.between, Mapping) or isinstance(secret.secret, tuple):
             return nothing
         if secret.entries is not None or secret.whole_columns:
@@ -150,11 +153,11 @@ class Scale(FrozenModel):
             pairs = count_pairs(secret, problem.n)
             unit = problem.n if composition.kind == "share" else 1
             apart = pairs.apart / unit
-            return cls(secret=secret.text, promised=apart, width=(pairs.high - pairs.low) / unit, step=apart)
+            ends = pairs.low / unit, pairs.high / unit
+            return cls(secret=secret.text, promised=apart, ends=ends, whole=unit, step=apart)
         if not math.isfinite(secret.gap):
             return nothing
-        width = None if secret.ends is None else secret.ends[1] - secret.ends[0]
-        return cls(secret=secret.text, promised=secret.gap, width=width, step=_whole_step(problem, secret))
+        return cls(secret=secret.text, promised=secret.gap, ends=secret.ends, step=_whole_step(problem, secret))
 
     def require(self, distance: float) -> None:
         if self.promised is None:
@@ -164,7 +167,23 @@ class Scale(FrozenModel):
 
     def inside(self, distance: float) -> bool:
         """Whether two values of the range can be so far apart, up to the rounding of the distance itself."""
-        return self.width is None or distance <= self.width * COMPUTED_UP
+        return self.ends is None or distance <= (self.ends[1] - self.ends[0]) * COMPUTED_UP
+
+    def holds(self, value: float) -> bool:
+        """Whether the promise is about this value: one that the secret can have, in its range."""
+        near = self.nearest(value)
+        slack = _ROUNDED * max(abs(value), *map(abs, self.ends or (0.0,)))
+        inside = self.ends is None or self.ends[0] - slack <= value <= self.ends[1] + slack
+        return inside and abs(value - near) <= slack
+
+    def promises(self, low: float, high: float) -> bool:
+        """Whether these two values must be indistinguishable."""
+        apart = 0.0 if self.promised is None else self.promised * (1 + _ROUNDED) + _ROUNDED * max(abs(low), abs(high))
+        return self.holds(low) and self.holds(high) and 0 < high - low <= apart
+
+    def nearest(self, value: float) -> float:
+        """The value that the secret can have."""
+        return value if self.whole is None else round(value * self.whole) / self.whole
 
     def times(self, distance: float | None) -> float:
         return 1.0 if distance is None or self.promised is None else distance / self.promised
@@ -217,9 +236,8 @@ class Outlook:
             return _COIN
         if distance is not None and not self.scale.inside(distance):
             return BestTest(how="unknown")
-        evidence, times = self.plan.certificate.evidence, self.scale.times(distance)
-        how = _how(evidence.told_by) if self.plan.certificate.exact else "bound"
-        stretched = evidence.stretched(times)
+        times, how = self.scale.times(distance), self._how_after
+        stretched = self._evidence.stretched(times)
         found = TradeOff() if stretched is None else self._profile(stretched)
         if stretched is None or (times > 1 and how == "bound"):  # both hold
             found, how = found.also(self._promised.in_steps(self.scale.steps(distance))), "bound"
@@ -227,8 +245,31 @@ class Outlook:
         return BestTest.of(found if known else None, how, self.plan.delta)
 
     @cached_property
+    def _about(self) -> Evidence | None:
+        """The proof for this secret alone; None where it does not tell several apart."""
+        evidence = self.plan.certificate.evidence
+        if len(self.problem.secrets) == 1:
+            return evidence
+        own = {
+            name: tuple(check for check in getattr(evidence, name) if check.secret == self.secret.text)
+            for name in evidence.by_secret
+        }
+        return evidence.model_copy(update=own) if any(own.values()) else None
+
+    @property
+    def _evidence(self) -> Evidence:
+        return self.plan.certificate.evidence if self._about is None else self._about
+
+    @property
+    def _how_after(self) -> How:
+        """A proof for the worst of several secrets, and one without the noise for single rows, only bound what is told."""
+        certificate = self.plan.certificate
+        less = certificate.individuals is not None or (self._about is None and self._evidence.reads_rows)
+        return _how(self._evidence.told_by) if certificate.exact and not less else "bound"
+
+    @cached_property
     def _promised(self) -> TradeOff:
-        return self._profile(self.plan.certificate.evidence)
+        return self._profile(self._evidence)
 
     def _profile(self, evidence: Evidence) -> TradeOff:
         """Of everything released, with the risk of a fit; what cannot be computed proves nothing."""

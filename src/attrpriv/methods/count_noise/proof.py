@@ -52,6 +52,7 @@ class CountLaplaceEvidence(CountEvidence):
     """Whole-number Laplace noise on a count, a sum or each cell of a histogram; scale 0 is the exact answer."""
 
     told_by: ClassVar[Profile] = PURE
+    by_secret: ClassVar[tuple[str, ...]] = ("checks",)
     kind: Literal["count_laplace"] = "count_laplace"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     scale: NonNegative
@@ -90,6 +91,7 @@ class CountDirectEvidence(CountEvidence):
 
     found_by_search: ClassVar[bool] = True
     told_by: ClassVar[Profile] = EXACT_LAWS
+    by_secret: ClassVar[tuple[str, ...]] = ("checks",)
     kind: Literal["count_direct"] = "count_direct"
     checks: tuple[CountCheck, ...] = Field(min_length=1)
     noise: Literal["laplace", "gaussian", "none"]

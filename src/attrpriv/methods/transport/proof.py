@@ -116,6 +116,7 @@ class TransportEvidence(Charged):
 
     words: ClassVar[str] = "averages by transport, all at once"
     told_by: ClassVar[Profile] = BY_FORMULA
+    by_secret: ClassVar[tuple[str, ...]] = ("checks",)
     kind: Literal["transport"] = "transport"
     columns: tuple[str, ...] = Field(min_length=1)
     independent: tuple[NonNegative, ...]

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from attrpriv.errors import AttrprivError, Cause, UsageError
 from attrpriv.formatting import number
+from attrpriv.methods.base.belief import prior_near
 from attrpriv.pictures import subjects
 from attrpriv.policy.edit import set_value
-from attrpriv.report.content import belief_near, is_quick
+from attrpriv.report.content import is_quick
 from attrpriv.session.derived import computed_line
 from attrpriv.studio.asked import Asked
 from attrpriv.studio.html import Html, field, figure, h, heading, listed, paragraph, table, together
@@ -151,7 +152,7 @@ def _learnt(asked: Asked, plan: Plan, secret: str, name: str) -> Iterator[Html]:
         if told.promised is None:
             return
         if plan.certificate.evidence.told_by.searched or asked.query.get("belief"):
-            yield figure(subjects.believed(plan.belief(belief_near(plan, told), secret=secret)), f"{name}-belief")
+            yield figure(subjects.believed(plan.belief(prior_near(plan, secret), secret=secret)), f"{name}-belief")
         elif is_quick(plan):
             words = "Draw what somebody may believe before and after (may take a minute)"
             yield h("p", h("a", words, href=asked.address("compare", belief="1")))
