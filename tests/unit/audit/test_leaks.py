@@ -80,7 +80,8 @@ def test_words_numbers_and_pictures() -> None:
     assert "50% is a coin" in str(found)
     assert len(found.to_frame()) == len(found.leaks)
     assert "<style>" in found._repr_html_()  # a notebook has none of ours
-    assert "tells" in found.picture.description
+    worst = found.largest[0]
+    assert f"{worst.statistic} reveals {worst.property}: {worst.right:.0%}" in found.picture.description
 
 
 def test_the_command(tmp_path: Path) -> None:
