@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ def test_a_failure_in_python_leaves_no_trace_of_the_table(tmp_path: Path) -> Non
         assert caught.value.__context__ is None
         (entry,) = session.recorded()
     assert entry.kind == "failure"
-    assert "300000" not in json.dumps(entry.to_json())
+    assert not re.search(r"\b300000(\.0)?\b", json.dumps(entry.to_json()))  # as a number of its own, not within a digest
 
 
 def test_a_constant_sensitive_column_fails_alike(tmp_path: Path) -> None:

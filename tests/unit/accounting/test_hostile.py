@@ -47,7 +47,7 @@ def refused(place: Place, text: str) -> None:
         with pytest.raises(RefusedError, match=text) as caught:
             use()
         assert caught.value.__cause__ is caught.value.__context__ is None
-        assert "4711" not in str(caught.value)
+        assert "4711.25" not in str(caught.value)
 
 
 # Objects in the schema.

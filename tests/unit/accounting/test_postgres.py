@@ -78,7 +78,7 @@ def test_nothing_answers_there() -> None:
             use()
         assert PASSWORD not in said(caught.value)
         assert "ann:" not in str(caught.value)
-        assert "4711" not in str(caught.value)
+        assert "4711.25" not in str(caught.value)
 
 
 def test_without_the_driver_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_somebody_who_may_only_read(place: Place) -> None:
         assert theirs.entries() == (entry,)
         with pytest.raises(UsageError, match="must be a database that can be reached") as caught:
             theirs.commit(**{**RELEASE, "policy_digest": "cd"}, allowed=lambda history: None)
-        assert "4711" not in said(caught.value).replace(PASSWORD, "")
+        assert "4711.25" not in said(caught.value)
     finally:
         with connect() as connected:
             connected.execute(f'DROP OWNED BY "{reader}"')
@@ -196,7 +196,7 @@ def test_a_connection_that_breaks_shows_nothing(place: Place) -> None:
 
     with pytest.raises(UsageError, match="If an answer was recorded, asking again tells it") as caught:
         place.ledger.commit(**RELEASE, allowed=cut)
-    assert "4711" not in said(caught.value)
+    assert "4711.25" not in said(caught.value)
     assert place.ledger.entries() == ()
 
 
