@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from functools import cache
 from typing import Any
 
 import pytest
@@ -385,7 +386,9 @@ def planned(asked: Problem, name: str) -> Plan | None:
     return None
 
 
+@cache
 def plans(name: str) -> dict[str, Plan]:
+    """Made once for all tests of a process: plans are frozen."""
     found = {label: planned(asked, name) for label, asked in PROBLEMS.items()}
     return {label: one for label, one in found.items() if one is not None}
 
@@ -400,9 +403,9 @@ def test_has_a_problem(name: str) -> None:
 def test_is_a_function_of_the_problem(name: str) -> None:
     """The same problem, built again, has an equal plan: nothing else goes into it."""
     for label, found in plans(name).items():
-        again = Problem.from_json(PROBLEMS[label].to_json())
-        assert plan(again, name) == found
-        assert plan(again, name).to_json() == found.to_json()
+        again = plan(Problem.from_json(PROBLEMS[label].to_json()), name)
+        assert again == found
+        assert again.to_json() == found.to_json()
 
 
 def test_says_what_was_asked(name: str) -> None:
