@@ -81,7 +81,7 @@ reads.open_table = failing
 
 
 def test_an_interrupt_that_goes_nowhere_comes_again(here: Path) -> None:
-    """An exception inside a destructor is printed and dropped."""
+    """An exception inside a destructor is printed and dropped; what is waited for then is not waited out."""
     code = """
 import time
 import attrpriv.session.table_reads as reads
@@ -89,7 +89,7 @@ class Dying:
     def __del__(self): press()
 def slow(*_):
     Dying()
-    time.sleep(20)
+    time.sleep(3_600)
 reads.open_table = slow
 """
     found = run(here, "check", "students.yaml", "--json", first=code)

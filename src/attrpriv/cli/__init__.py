@@ -118,6 +118,17 @@ def _unraised(found: sys.UnraisableHookArgs) -> None:
     if found.exc_type is KeyboardInterrupt:
         import threading
 
-        threading.Timer(0.02, signal.raise_signal, (signal.SIGINT,)).start()
+        threading.Timer(0.02, _press_again).start()
     else:
         sys.__unraisablehook__(found)
+
+
+def _press_again() -> None:
+    """To the main thread, whose wait it ends: one that another thread raises for itself is heard when that wait is over."""
+    import threading
+
+    main = threading.main_thread().ident
+    if sys.platform != "win32" and main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
+    else:
+        signal.raise_signal(signal.SIGINT)
