@@ -38,9 +38,7 @@ def stated(**changes: Any) -> dict[str, Any]:
         data="school.parquet",
         protect=[{"secret": "mean(grade)", "between": [9.5, 10.5]}],
         assume=ASSUME,
-        release=["avg(hours)"],
-        resolution={},
-        **changes,
+        **{"resolution": {}, "release": ["avg(hours)"], **changes},
     )
 
 
@@ -280,6 +278,26 @@ def test_a_fit_depends_on_no_private_row(school: Path) -> None:
     first = fitted(school, 0.5, "--json").out
     pq.write_table(table(ROWS, 98), "school.parquet")
     assert fitted(school, 0.5, "--json", "--force").out == first
+
+
+def test_a_fit_tries_by_itself_what_cannot_be_planned_with_the_rest(school: Path) -> None:
+    """A count has no law under a gaussian assumption; for its sake the average beside it was not tried, without a word."""
+    count = "count(*) filter (where sex = 'F')"
+    said = fitted(school, 0.0, release=["avg(hours)", count])
+    assert said.code == 0, said.err
+    assert "no plan was tried" not in said.out
+    (member,) = ap.Policy.load("students.yaml").assume
+    record = member.fit_record()
+    assert record is not None
+    assert record.tried is not None
+    assert {(one.query, one.verdict) for one in record.tried if one.mechanism == "gaussian"} == {("avg(hours)", "held")}
+
+
+def test_a_fit_says_where_no_plan_rests_on_its_numbers(school: Path) -> None:
+    """Values on a spacing far above their standard deviation have no nearly normal average."""
+    said = fitted(school, 0.0, resolution={"hours": 1000})
+    assert said.code == 0, said.err
+    assert "no plan was tried on the public rows: no mechanism that rests on these numbers" in said.out
 
 
 def test_a_fit_without_a_table_says_that_nothing_was_tried(school: Path) -> None:

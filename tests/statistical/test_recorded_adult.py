@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from attrpriv.numerics.calibration.recorded import least_recorded_sigma, recorded_delta, recorded_step
 from attrpriv.numerics.divergences.recorded_pairs import hockey_stick
+from attrpriv.numerics.laws import recorded_rows
 from attrpriv.numerics.laws.recorded_inversion import noisy_laws
 from attrpriv.numerics.laws.recorded_rows import RecordedRows
 from examples.adult import load
@@ -68,6 +69,25 @@ def test_the_error_stays_below_1e_10(public: pd.DataFrame, asked: str, n: int) -
     assert laws.largest_eta < 1e-10
 
 
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("n", [10_000, 100_000, 1_000_000])
+def test_the_error_stays_below_1e_10_for_values_far_apart(public: pd.DataFrame, asked: str, n: int) -> None:
+    """Over two standard deviations of the hidden sum on either side, where a single tilt would leave ten times as much."""
+    s, q = column(public, "education_num"), column(public, asked)
+    sigma, away = 0.05 * float(np.std(q)) * math.sqrt(n), float(np.std(s)) * math.sqrt(n)
+    totals = [round(float(np.mean(s)) * n + x * away) for x in np.linspace(-2, 2, 17)]
+    laws = noisy_laws(RecordedRows.of(s, q), n, totals, sigma, recorded_step(sigma))
+    assert len(laws.secrets) == 17
+    assert laws.largest_eta < 1e-10
+
+
+def test_tilts_that_reach_as_far_for_a_million_rows_are_noticed(public: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted mistake: the reach of a thousand rows. The error that is told grows with it; none is below the truth."""
+    monkeypatch.setattr(recorded_rows, "_reach", lambda n: 2.5)
+    with pytest.raises(AssertionError):
+        test_the_error_stays_below_1e_10_for_values_far_apart(public, "hours_per_week", 1_000_000)
+
+
 @pytest.mark.parametrize(
     ("asked", "secrets", "within", "sigma"),
     [
@@ -96,7 +116,7 @@ def test_all_secrets_of_ten_thousand_rows_are_covered(public: pd.DataFrame) -> N
     rows = RecordedRows.of(column(public, "education_num"), column(public, "hours_per_week"))
     laws = noisy_laws(rows, 10_000, range(95_000, 107_001), 9000.0, recorded_step(9000.0))
     assert (len(laws.secrets), laws.void) == (12_001, ())
-    assert laws.largest_eta < 1e-9
+    assert laws.largest_eta < 1e-10
     found = hockey_stick(laws, 1.0, within=3000)
     assert sorted(found.pair) == [104_000, 107_000]
     assert hockey_stick(laws, 1.0, within=3000, enough=found.delta).delta <= found.delta * 1.01

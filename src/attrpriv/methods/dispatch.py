@@ -11,7 +11,7 @@ from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.table import Form, Method, load, methods
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal, other_assumption
-from attrpriv.problem.shapes import LATTICE, SHIFT
+from attrpriv.problem.shapes import LATTICE, MIXED, SHIFT
 from attrpriv.queries.query import Query
 
 _AVERAGES = ("averages", "subsets")
@@ -78,6 +78,8 @@ def too_slow(method: Method, problem: Problem) -> str | None:
 
 def _for_others(method: Method, problem: Problem) -> Refusal:
     """A method that takes no case of this shape."""
+    if problem.shape == MIXED:
+        return Refusal(Cause.NUMBERS, _one_of_several(problem), needs="an assumption of one kind")
     averages = [form for form in method.forms if form.statistics in _AVERAGES]
     if averages and problem.theta and problem.tallied:
         under = f"under a {next(iter(method.asks), 'gaussian')} assumption"
@@ -110,8 +112,17 @@ def _require_averages(problem: Problem, *, subsets: bool) -> None:
 
 def _answering(problem: Problem, query: Query) -> str:
     """What answers a statistic with a filter or by group: never the mechanism that was just refused."""
+    if problem.shape == MIXED:
+        return _one_of_several(problem)
     if query.linear is None:
         return "a count of some rows needs a counts assumption or a view."
     if problem.shape == SHIFT:
         return "gaussian and transport answer it, and so does a view."
     return "averages and sums over some rows need a gaussian assumption or a view."
+
+
+def _one_of_several(problem: Problem) -> str:
+    """Of a list of several kinds: it is no sum of what each of them says."""
+    kinds = sorted({member.kind for member in problem.theta})
+    beside = " Beside counts an average needs bounds alone." if "counts" in kinds else ""
+    return f"of the assumptions listed ({', '.join(kinds)}) one holds, not all of them; state one kind.{beside}"

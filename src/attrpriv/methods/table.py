@@ -280,7 +280,7 @@ METHODS: tuple[Method, ...] = (
             Form((STATED,), ".stated_laws.plan:plan_constant"),
             Form((RECORDED,), ".recorded.constant:plan"),
             Form((), ".yardsticks.counts:plan_constant", "counts"),
-            Form((), ".yardsticks.averages:plan_constant"),
+            Form((), ".yardsticks.averages:plan_constant", "subsets"),
         ),
         page="yardsticks.md",
         proofs={"constant": ".base.evidence"},

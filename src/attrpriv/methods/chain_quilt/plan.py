@@ -74,7 +74,7 @@ def _members(chains: tuple[Chain, ...]) -> tuple[MarkovChain, ...]:
     known = tuple(member for member in found if isinstance(member, MarkovChain))
     if len(known) < len(found) or chains[0].longest is not None:
         raise Refusal(
-            Cause.ASSUMPTION,
+            Cause.NUMBERS,
             "is for one chain whose start and matrix are numbers; laplace takes others.",
             needs="mechanism laplace",
         )

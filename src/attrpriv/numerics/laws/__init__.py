@@ -12,6 +12,7 @@ from attrpriv.lazy import attribute
 if TYPE_CHECKING:
     from attrpriv.numerics.laws.binomial import BinomialTails, binomial_tails
     from attrpriv.numerics.laws.chain_family import ChainFamily
+    from attrpriv.numerics.laws.chain_law import chain_sum
     from attrpriv.numerics.laws.count_cases import CountCases, case_laws
     from attrpriv.numerics.laws.fixed_point import fixed_binomial_sum, fixed_record_sum
     from attrpriv.numerics.laws.gaussian import GaussianLaw, GaussianMixture
@@ -51,6 +52,7 @@ _HOME = {
     "binomial_sum": "attrpriv.numerics.laws.lattice",
     "binomial_tails": "attrpriv.numerics.laws.binomial",
     "case_laws": "attrpriv.numerics.laws.count_cases",
+    "chain_sum": "attrpriv.numerics.laws.chain_law",
     "discrete_gaussian": "attrpriv.numerics.laws.lattice",
     "discrete_laplace": "attrpriv.numerics.laws.lattice",
     "fixed_binomial_sum": "attrpriv.numerics.laws.fixed_point",
@@ -84,6 +86,7 @@ __all__ = [
     "binomial_sum",
     "binomial_tails",
     "case_laws",
+    "chain_sum",
     "discrete_gaussian",
     "discrete_laplace",
     "fixed_binomial_sum",

@@ -45,8 +45,8 @@ class ChainFamily:
             _require_row(f"transition: row {number}", low, high, self.states)
         if self.intervals and self.states > MOST_STATES_OF_INTERVALS:
             raise UsageError(
-                f"transition: intervals are for up to {MOST_STATES_OF_INTERVALS} states; list several matrices instead. Got "
-                f"{self.states} states."
+                f"transition: intervals are for up to {MOST_STATES_OF_INTERVALS} states; a list of matrices covers only those. "
+                f"Got {self.states}."
             )
 
     @property

@@ -92,7 +92,7 @@ class LatticeLaw:
         there = np.isin(np.arange(start, start + len(masses)), list(positive))
         # The sum is off by a unit, the quotient by another; each fraction by one more, as is the sum of them.
         fractions = any(isinstance(probability, Fraction) for probability in positive.values())
-        return _accurate(start, masses, there, error=(8 if fractions else 4) * UNIT, lost=0.0)
+        return accurate(start, masses, there, error=(8 if fractions else 4) * UNIT, lost=0.0)
 
     @property
     def end(self) -> int:
@@ -185,7 +185,7 @@ def mixture(laws: Sequence[LatticeLaw], weights: Sequence[float]) -> LatticeLaw:
         there[place] |= law.masses > 0
     rounding = (len(used) + 6) * UNIT
     if all(law.pointwise for law, _ in used):
-        return _accurate(start, masses, there, error=max(law.error for law, _ in used) * (1 + rounding) + rounding, lost=0.0)
+        return accurate(start, masses, there, error=max(law.error for law, _ in used) * (1 + rounding) + rounding, lost=0.0)
     lost = math.fsum(weight * law.distance for law, weight in used) + 2 * rounding
     return LatticeLaw(start, masses, math.inf, up(lost))
 
@@ -205,7 +205,7 @@ def require_probabilities(name: str, probabilities: Sequence[float | Fraction]) 
     return total
 
 
-def _accurate(start: int, masses: Array, there: NDArray[np.bool_], *, error: float, lost: float) -> LatticeLaw:
+def accurate(start: int, masses: Array, there: NDArray[np.bool_], *, error: float, lost: float) -> LatticeLaw:
     """A law whose masses are accurate to `error` where they are not too small; `there` says where the true mass is positive.
 
     Where one is too small, only a total is claimed: each such mass is off by less than 2^-999.
@@ -225,7 +225,7 @@ def _direct(p: LatticeLaw, q: LatticeLaw) -> LatticeLaw:
     if not (p.pointwise and q.pointwise):
         return LatticeLaw(p.start + q.start, masses, math.inf, up(_lost(p, q) + rounding * float(masses.sum())))
     error = ((1 + p.error) * (1 + q.error) - 1) * (1 + rounding) + rounding * (1 + p.error) * (1 + q.error)
-    return _accurate(p.start + q.start, masses, _support(p, q), error=up(error) + 2 * UNIT, lost=0.0)
+    return accurate(p.start + q.start, masses, _support(p, q), error=up(error) + 2 * UNIT, lost=0.0)
 
 
 def _support(p: LatticeLaw, q: LatticeLaw) -> NDArray[np.bool_]:

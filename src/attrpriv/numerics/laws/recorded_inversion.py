@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     Complex = NDArray[np.complex128]
 
-# So many standard deviations of the hidden sum one tilt serves on either side of its middle.
-_REACH = 2.5
 # The chance of an answer beyond one end of the window.
 _OUTSIDE = 1e-14
 # Frequencies u with sigma u above this are left out.
@@ -159,7 +157,7 @@ def _sum_runs(rows: RecordedRows, n: int, wanted: Array, noise: Array) -> tuple[
     middle = [k for k, total in enumerate(sums.tolist()) if total not in ends]
     at_ends = [k for k, total in enumerate(sums.tolist()) if total in ends]
     runs = [_end_run(rows.only(ends[int(sums[k])]), n, places[k : k + 1], noise) for k in at_ends]
-    for span in spans([int(sums[k]) for k in middle], n, rows, _REACH):
+    for span in spans([int(sums[k]) for k in middle], n, rows):
         chosen = np.array([middle[k] for k in span], dtype=np.int64)
         for part, run in _tilted(rows, n, sums[chosen], places[chosen], noise):
             if run is None:

@@ -39,6 +39,11 @@ _OFF = 1e-9
 _AT_ONCE = 1 << 18
 # Of a centre so many bits are kept, so that it times the number of rows is exact.
 _CENTRE_BITS = 22
+# One tilt serves at most so many standard deviations of the hidden sum on either side of its middle.
+_REACH = 2.5
+# At the end of its reach a sum has a smaller chance than in the middle, and so a larger error: by this factor over the root of
+# n, or by the least factor, at most. Errors grow like that root; so they stay below some 1e-10 for up to a million rows.
+_GROWS, _GROWS_LEAST = 800.0, 1.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,10 +272,15 @@ def pairwise(terms: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(terms[..., 0])
 
 
-def spans(reduced: Sequence[int], n: int, rows: RecordedRows, reach: float) -> list[list[int]]:
-    """The places of sorted sums, in runs that one tilt serves: at most `reach` standard deviations from their middle."""
+def _reach(n: int) -> float:
+    """How far a tilt reaches, in standard deviations: chances fall like exp(-x^2/2)."""
+    return min(_REACH, math.sqrt(2 * math.log(max(_GROWS_LEAST, _GROWS / math.sqrt(n)))))
+
+
+def spans(reduced: Sequence[int], n: int, rows: RecordedRows) -> list[list[int]]:
+    """The places of sorted sums, in runs that one tilt serves."""
     found: list[list[int]] = []
-    place = 0
+    place, reach = 0, _reach(n)
     while place < len(reduced):
         spread = Tilt.at(rows, min(max(reduced[place] / n, 0.5 / n), rows.width - 0.5 / n)).spread[0]
         most = reduced[place] + 2 * reach * math.sqrt(n * spread)

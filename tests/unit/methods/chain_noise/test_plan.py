@@ -153,6 +153,9 @@ def test_a_family_is_not_for_quilts_nor_for_many_states_with_a_tolerance() -> No
     with pytest.raises(AttrprivError, match="is for one chain whose start and matrix are numbers; laplace takes others"):
         ap.plan(asked(theta=symmetric_any()), "chain_quilt")
     assert ap.plan(asked(theta=symmetric_any())).mechanism == "laplace"
+    told = ap.rank(asked(theta=symmetric_any()))
+    assert "chain_quilt" not in told.others  # it was said to be for an assumption called "mechanism laplace"
+    assert ("chain_quilt",) in told.reasons.values()
     many = [[round(1 / 6, 4)] * 5 + [round(1 - 5 * round(1 / 6, 4), 4)]] * 6
     with pytest.raises(UsageError, match="intervals are for up to 5 states"):
         chain(states=list(range(6)), initial="any", transition=many, tolerance=0.05)
