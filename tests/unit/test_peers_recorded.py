@@ -207,3 +207,15 @@ def test_near_finds_what_is_off() -> None:
     cell = measured(10.0, 9.804, 10.196)
     assert near(cell, 10.5)
     assert not near(cell, 10.7)
+
+
+def test_each_cell_of_the_feature_table_has_its_version_and_call() -> None:
+    overview, evidence = (recorded("features", key) for key in ("overview", "evidence"))
+    versions = read(RESULTS / "features.json").versions
+    called = {(str(row[0].value), str(row[1].value)) for row in evidence.rows}
+    for row in overview.rows:
+        for answer, library in zip(row[1:], overview.columns[1:], strict=True):
+            if library.name in versions:  # others could not be installed
+                assert (str(row[0].value), f"{library.name} {versions[library.name]}") in called
+                assert answer.value in ("yes", "no", "mentioned")
+    assert len(called) == len(evidence.rows)
