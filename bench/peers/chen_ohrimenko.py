@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +30,7 @@ from bench.peers.chen_mechanisms import (
     transport,
     view,
 )
-from bench.peers.five_statistics import INCOME, PRIVATE, Array, Setting, Tables
+from bench.peers.five_statistics import INCOME, PRIVATE, STATISTICS, Array, Setting, Tables
 from bench.peers.results import Cell, Form, Result, Row, Table, mean_of, measured, quoted
 
 NAME = "chen_ohrimenko"
@@ -41,6 +41,8 @@ SEED = 20230425
 
 EPSILONS = (0.2, 1.0, 5.0)
 TABLES, VIEWED, LARGE, NORMAL = 2_000, 500, 300, 400_000
+ESTIMATED_FROM, MEASURED_ON, REPEATED = 1_000, 50, 1_000
+"""Data sets of either kind for their means and covariances, tables for their errors; and how often that is done again here."""
 FEW = 100
 """Of fewer draws that count, an interval by their spread says little."""
 SOURCE = "chen2023protecting, Adult, income"
@@ -66,6 +68,7 @@ ERRORS: dict[str, Form] = {"mechanism": "text", **{f"ε = {one:g}": "number" for
 SHARES: dict[str, Form] = {"released by": "text", **{f"ε = {one:g}": "percent" for one in EPSILONS}}
 RATIOS: dict[str, Form] = {"mechanism": "text", **{f"ε = {one:g}": "times" for one in EPSILONS}}
 HALF = "half the distance of the means"
+OTHER_SHARES = (0.45, 0.55)
 UNDEFENDED, VIEW, REFERENCE = "nothing hidden", "attrpriv view", "attrpriv reference view"
 
 
@@ -79,6 +82,8 @@ def run(budget: Budget) -> Result:
         tables.append(_normal(rng))
         budget.say("10,000 rows")
         tables += _large(MANY, Path(place), rng)
+        budget.say("as they measure")
+        tables.append(_as_they_measure(np.random.default_rng(SEED)))
         try:
             reference_view(INCOME, Path(place))
             note = "reference view: drawn of 100 rows"
@@ -334,3 +339,49 @@ def _large(setting: Setting, place: Path, rng: np.random.Generator) -> list[Tabl
         Table.of("large-error", f"{what}. Mean L2 error", ERRORS, rows),
         _attacks("large-better", f"{what}. The likelihood ratio is right", found, views, bare, "better"),
     ]
+
+
+# --------------------------------------------------------------------------------------------- as the publication measures
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated(Setting):
+    """A setting of which nothing is known but estimates of its moments."""
+
+    estimates: Mapping[int, tuple[Array, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, setting: Setting, rng: np.random.Generator) -> Estimated:
+        found = {}
+        for count in setting.counts:
+            shown = rng.multivariate_normal(*setting.moments(count), ESTIMATED_FROM)
+            found[count] = (shown.mean(axis=0), np.cov(shown.T))
+        named = {one: getattr(setting, one) for one in ("key", "column", "category", "shares", "least_density", "rows")}
+        return cls(**named, estimates=found)
+
+    def moments(self, count: int) -> tuple[Array, Array]:
+        return self.estimates[count]
+
+
+def _as_they_measure(rng: np.random.Generator) -> Table:
+    """What a published error may be: noise is planned from simulated data sets, and its error is measured on few tables."""
+    rows: list[Row] = []
+    for shares in (INCOME.shares, OTHER_SHARES):
+        setting = replace(INCOME, shares=shares)
+        again = [Estimated.of(setting, rng) for _ in range(REPEATED)]
+        for name in (EXPM, DAUM):
+            cells = [_middle([_measured_once(one, name, epsilon, rng) for one in again]) for epsilon in EPSILONS]
+            rows.append([f"{name}, {shares[0]:.0%} or {shares[1]:.0%}", *cells])
+    rows += [[name, *(quoted(one, SOURCE) for one in row)] for name, row in PUBLISHED.items() if not name.startswith("group")]
+    title = f"L2 error as they measure it, {REPEATED:,} times: the median, and where 95% are"
+    return Table.of("as-they-measure", title, ERRORS, rows)
+
+
+def _measured_once(setting: Setting, name: str, epsilon: float, rng: np.random.Generator) -> float:
+    noise = rng.multivariate_normal(np.zeros(len(STATISTICS)), _theirs_noise(setting, name, epsilon), MEASURED_ON)
+    return float(np.linalg.norm(noise, axis=1).mean())
+
+
+def _middle(values: Sequence[float]) -> Cell:
+    low, middle, high = np.quantile(values, (0.025, 0.5, 0.975)).tolist()
+    return measured(middle, low, high)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import NamedTuple
+
+from bench.peers.budget import Unavailable
+from bench.peers.environment import versions_in
 
 
 class Library(NamedTuple):
@@ -27,3 +31,10 @@ LIBRARIES = (
     Library("pipelinedp", "PipelineDP (local)", "pipeline-dp", ("pipeline-dp==0.3.1", READER)),
     Library("tumult", "Tumult Analytics (Spark)", "tmlt.analytics", ("tmlt.analytics==0.21.0",), "java"),
 )
+
+
+def version(each: Library) -> str:
+    """What its environment, which is made where it is not there, says; `Unavailable` where there can be none."""
+    if each.needs and shutil.which(each.needs) is None:
+        raise Unavailable(f"needs {each.needs}, which is not on this machine")
+    return versions_in(each.name, each.requirements, [each.package])[each.package]

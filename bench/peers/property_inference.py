@@ -26,6 +26,7 @@ from attrpriv.engines.tables import open_table
 from bench.peers.adult import adult
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import in_environment, versions_in
+from bench.peers.libraries import LIBRARIES
 from bench.peers.results import Cell, Form, Result, Row, Table, mean_of, measured
 
 NAME = "property_inference"
@@ -43,7 +44,7 @@ EPSILONS = (0.1, 1.0, 10.0)
 # A row is clipped to this length: of five features with standard deviation 1, few are longer.
 NORM = 4.0
 PEER = "diffprivlib"
-REQUIREMENTS = ("diffprivlib==0.6.6", "scikit-learn==1.5.2")
+REQUIREMENTS = next(each.requirements for each in LIBRARIES if each.name == PEER)
 SCRIPT = Path(__file__).parent / "inside" / "diffprivlib_logistic.py"
 COLUMNS: dict[str, Form] = {
     "trained": "text",
@@ -65,8 +66,9 @@ def run(budget: Budget) -> Result:
         versions: dict[str, str] = {}
         try:
             budget.say("differentially private training")
-            private = Private.of(setting, Path(folder))
-            versions = {f"{PEER} environment: {k}": v for k, v in versions_in(PEER, REQUIREMENTS, _PACKAGES).items()}
+            told = versions_in(PEER, REQUIREMENTS, _PACKAGES)
+            private = Private.of(setting, Path(folder), 1.5 * budget.seconds)
+            versions = {f"{PEER} environment: {package}": number for package, number in told.items()}
         except Unavailable as reason:
             private = None
             notes.append(f"differentially private training was left out: {reason}")
@@ -184,7 +186,7 @@ class Private:
     models: Mapping[float, Mapping[bytes, list[float]]]
 
     @classmethod
-    def of(cls, setting: Setting, folder: Path) -> Private:
+    def of(cls, setting: Setting, folder: Path, most: float) -> Private:
         tables = _tables(setting)
         files = {"features": setting.scaled(setting.records), "labels": setting.records["high"].to_numpy()}
         for name, values in files.items():
@@ -196,7 +198,7 @@ class Private:
             "epsilons": EPSILONS,
             "data_norm": NORM,
         }
-        found = in_environment(PEER, REQUIREMENTS, SCRIPT, payload, timeout=600)
+        found = in_environment(PEER, REQUIREMENTS, SCRIPT, payload, timeout=most)
         return cls(setting.scaled, {e: dict(zip(tables, found[str(e)], strict=True)) for e in EPSILONS})
 
     def train(self, epsilon: float) -> Train:

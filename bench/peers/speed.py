@@ -7,7 +7,6 @@ them; processor time is that of the process and of what it started. What takes l
 from __future__ import annotations
 
 import itertools
-import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from bench.peers.budget import Budget, Unavailable
-from bench.peers.environment import in_environment, prepared, versions_in
+from bench.peers.environment import in_environment
 from bench.peers.here import INSIDE, in_this_environment
-from bench.peers.libraries import LIBRARIES
+from bench.peers.libraries import LIBRARIES, version
 from bench.peers.results import Cell, Form, Result, Table, machine, measured
 
 NAME = "speed"
@@ -66,7 +65,8 @@ def run(budget: Budget) -> Result:
     reasons: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="attrpriv-peers-") as folder:
         paths = {rows: written(Path(folder) / f"{rows}.parquet", rows) for rows in SIZES}
-        there = available(budget, reasons)
+        versions = available(budget, reasons)
+        there = [each for each in LIBRARIES if each.words in versions]
         for turn, rows, what, who in turns(there):
             budget.say(f"round {turn + 1}: {rows:,} rows, {what}, {who}")
             name = f"{who}, {rows:,} rows, {what}"
@@ -84,7 +84,6 @@ def run(budget: Budget) -> Result:
             except Unavailable as reason:
                 if not found[rows, what, who]:
                     reasons[name] = str(reason)
-    versions = {each.words: versions_in(each.name, each.requirements, [each.package])[each.package] for each in there}
     tables = [table(found, rows, what, there) for what in OURS for rows in SIZES]
     kept = [[name, text] for name, text in PROMISES.items()]
     tables.append(Table.of("promises", "What is hidden", {"of": "text", "what": "text"}, kept))
@@ -99,19 +98,16 @@ def run(budget: Budget) -> Result:
     )
 
 
-def available(budget: Budget, reasons: dict[str, str]) -> list[Any]:
-    """The libraries that are installed or can be."""
-    there = []
+def available(budget: Budget, reasons: dict[str, str]) -> dict[str, str]:
+    """The libraries that are installed or can be, with their versions: those that have none to tell are not measured."""
+    versions = {}
     for each in LIBRARIES:
         budget.say(f"an environment for {each.words}")
         try:
-            if each.needs and shutil.which(each.needs) is None:
-                raise Unavailable(f"needs {each.needs}, which is not on this machine")
-            prepared(each.name, each.requirements)
-            there.append(each)
+            versions[each.words] = version(each)
         except Unavailable as reason:
             reasons[each.words] = str(reason)
-    return there
+    return versions
 
 
 def turns(there: list[Any]) -> Iterator[tuple[int, int, str, str]]:

@@ -17,7 +17,7 @@ from attrpriv.errors import PolicyError
 from bench.peers import features, page, property_inference, speed
 from bench.peers.budget import Budget, Unavailable
 from bench.peers.environment import end, in_environment, run_alone
-from bench.peers.libraries import LIBRARIES
+from bench.peers.libraries import LIBRARIES, Library
 from bench.peers.results import Cell, Result, Row, Table, measured, quoted, read
 from bench.peers.running import EXPERIMENTS, RESULTS, experiments, kept, run_all
 
@@ -247,6 +247,38 @@ def test_each_call_names_the_version_that_it_was_tried_with() -> None:
     table = features.evidence({"attrpriv": {"it": call}, "opendp": {"it": call}}, {"attrpriv": "1", "OpenDP (Polars)": "2"})
     assert [row[1].value for row in table.rows] == ["attrpriv 1", "OpenDP (Polars) 2"]
     assert table.rows[0][2].value == "`` f(a \\| b) ``"
+
+
+def test_what_no_version_is_known_of_is_left_out_and_the_others_stay(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A version is asked for first: what was measured of others is not lost."""
+
+    def version(each: Library) -> str:
+        if each.name == "opendp":
+            raise Unavailable("opendp: its versions took more than 60 seconds")
+        return "1.0"
+
+    def called(*given: Any) -> Any:
+        limits.append(given[-1])
+        return {"it": {"call": "f()", "answer": "yes", "seen": "works"}}
+
+    limits: list[float] = []
+    for module in (features, speed):
+        monkeypatch.setattr(module, "version", version)
+    for name in ("in_this_environment", "in_environment"):
+        monkeypatch.setattr(features, name, called)
+    monkeypatch.setattr(speed, "written", lambda path, rows: path)
+    monkeypatch.setattr(speed, "one", lambda *_: {"seconds": 1.0, "bytes": 1.0})
+    asked, timed = features.run(Budget(60.0)), speed.run(Budget(60.0))
+    for found in (asked, timed):
+        assert any("OpenDP (Polars): opendp: its versions took more than 60 seconds" in note for note in found.notes)
+        assert "OpenDP (Polars)" not in found.versions
+        assert found.versions["diffprivlib"] == "1.0"
+    assert limits == [features.TIMES * 60.0] * len(LIBRARIES), "which --patience multiplies; ours, and all others but one"
+    assert asked.table("overview").cell("it", "OpenDP (Polars)").value == features.NOT_TRIED
+    assert asked.table("overview").cell("it", "diffprivlib").value == "yes"
+    for what in (f"{kind}-{rows}" for kind in speed.OURS for rows in speed.SIZES):
+        assert timed.table(what).cell("OpenDP (Polars)", "runs").value is None
+        assert timed.table(what).cell("diffprivlib", "runs").value == speed.ROUNDS
 
 
 def test_a_script_leaves_nothing_in_the_repository(tmp_path: Path) -> None:

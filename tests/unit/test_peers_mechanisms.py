@@ -25,7 +25,22 @@ from bench.peers.chen_mechanisms import (
     expm_laplace,
     least_sd,
 )
-from bench.peers.chen_ohrimenko import DAUM, DIRM, EIGM, EXPM, EXPM_LAPLACE, Shown, _delta, _error, _of_few, _ratio
+from bench.peers.chen_ohrimenko import (
+    DAUM,
+    DIRM,
+    EIGM,
+    ESTIMATED_FROM,
+    EXPM,
+    EXPM_LAPLACE,
+    MEASURED_ON,
+    Estimated,
+    Shown,
+    _delta,
+    _error,
+    _measured_once,
+    _of_few,
+    _ratio,
+)
 from bench.peers.five_statistics import Array, Setting, Tables
 from bench.peers.property_inference import _leaked
 from bench.peers.results import mean_of, measured
@@ -174,6 +189,18 @@ def test_an_error_and_a_ratio_of_errors() -> None:
     assert ratio.low is not None
     assert ratio.high is not None
     assert ratio.low * ratio.high == pytest.approx(4.0)
+
+
+def test_as_they_measure_moments_are_estimates_and_an_error_is_the_mean_over_a_few_tables() -> None:
+    """Six standard errors: each is missed less than once in 10^8."""
+    rng, made = np.random.default_rng(7), setting()
+    estimated = Estimated.of(made, rng)
+    for count in made.counts:
+        (mean, covariance), (near, _) = made.moments(count), estimated.moments(count)
+        assert (abs(near - mean) <= 6 * np.sqrt(np.diag(covariance) / ESTIMATED_FROM)).all()
+        assert (near != mean).all()
+    sd = least_sd(made, 1.0)[0]
+    assert _measured_once(made, EXPM, 1.0, rng) == pytest.approx(2.128 * sd, abs=6 * 0.688 * sd / math.sqrt(MEASURED_ON))
 
 
 def test_tables_have_exactly_so_many_rows_and_attacks_are_tried_on_other_records() -> None:

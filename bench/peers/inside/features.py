@@ -173,12 +173,14 @@ CALLS: dict[str, dict[str, str]] = {
         "smartnoise": 'reader.get_simple_accuracy("SELECT COUNT(*) AS n FROM p.people", 0.05)',
         "pipelinedp": "dp.dp_computations.compute_dp_count_noise_std("
         "dp.dp_computations.ScalarNoiseParams(1, 0, 0, 1, None, None, 1, 2, dp.NoiseKind.LAPLACE))",
+        "tumult": "session._noise_info(query.count(), ta.PureDPBudget(0.1))",
     },
     "noise on whole numbers": {
         "attrpriv": "from attrpriv.noise import whole_laplace; whole_laplace(1.0)",
         "opendp": "dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1.0)(0)",
         "diffprivlib": "diffprivlib.mechanisms.GaussianDiscrete(epsilon=1.0, delta=1e-6).randomise(1)",
         "smartnoise": 'assert isinstance(reader.execute("SELECT COUNT(*) AS n FROM p.people")[1][0], int)',
+        "pipelinedp": "assert isinstance(aggregate(dp.Metrics.COUNT)[0][1][0], int)",
         "tumult": "from tmlt.core.random.discrete_gaussian import sample_dgauss; sample_dgauss(1)",
     },
     "a report for whoever approves": {
