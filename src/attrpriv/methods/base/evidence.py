@@ -149,6 +149,10 @@ class Evidence(FrozenModel):
         """The same proof for pairs of values so many times as far apart as the promised ones; None: it says nothing of them."""
         return self if times <= 1 or self.told_by.anywhere else None
 
+    def leads_on(self) -> bool:
+        """Whether, under each law, two values further apart have others between them, each as near to the next as promised."""
+        return True
+
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything it covers uses, from above; infinite where no rule leads on."""
         return math.inf

@@ -8,6 +8,7 @@
 |---|---|---|
 | within the promised pairs | from the certificate: delta at many epsilons | from the assumption's law (`cases.exact_answer`) |
 | beyond, in the range | the same proof for such pairs (`Evidence.stretched`), else steps of the promised size | the same |
+| the same, where there are no such steps (`Evidence.leads_on`) | not known | the same |
 | outside of the range | not known: the promise and the proof speak of values in the range | not known |
 
 `methods.base.trade_off` makes the three of promises. What must never change: what is said of the release is never below the
@@ -239,7 +240,7 @@ class Outlook:
         times, how = self.scale.times(distance), self._how_after
         stretched = self._evidence.stretched(times)
         found = TradeOff() if stretched is None else self._profile(stretched)
-        if stretched is None or (times > 1 and how == "bound"):  # both hold
+        if (stretched is None or (times > 1 and how == "bound")) and self._evidence.leads_on():  # both hold
             found, how = found.also(self._promised.in_steps(self.scale.steps(distance))), "bound"
         known = found.promises or how == "exact"  # that nothing is hidden is known, too
         return BestTest.of(found if known else None, how, self.plan.delta)
