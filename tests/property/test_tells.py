@@ -249,6 +249,22 @@ def test_noise_that_is_left_out_would_be_noticed() -> None:
     assert made.tells(9).after.right < told_apart(exact, 9) - 0.02
 
 
+def test_a_constant_says_nothing_of_what_was_released_before_it() -> None:
+    """It was said that a coin is all that is left, with everything released before."""
+    asked = counted("laplace").problem
+    assert asked is not None
+    first = plan(asked.model_copy(update={"spend": 0.5}), "laplace")
+    noisy = {a: noisy_law(first, a) for a in range(2, 12)}
+    again = plan(asked.model_copy(update={"earlier": first.certificate.evidence}), "constant")
+    for distance in (1, 9):
+        truth = told_apart(noisy, distance)
+        assert truth > 0.51
+        assert again.tells(distance).after.how == "unknown"
+        assert again.tells(distance).after.right >= truth
+    assert again.tells(0).after.right == 0.5
+    assert counted("constant").tells(9).after.right == 0.5
+
+
 def test_a_view_leaves_a_coin() -> None:
     made = counted("subsample")
     assert made.tells(9).after.right == pytest.approx(0.5, abs=1e-9)
