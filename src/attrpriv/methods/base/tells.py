@@ -240,7 +240,9 @@ class Outlook:
             return BestTest(how="unknown")
         if distance is not None and not self.scale.inside(distance):
             return BestTest(how="unknown")
-        times, how = self.scale.times(distance), self._how_after
+        # Tables of a population differ by chance too: whatever the distance, the proof is of all rows at the ends of its range.
+        times = 1.0 if self.secret.parameter is not None else self.scale.times(distance)
+        how = self._how_after
         stretched = self._evidence.stretched(times)
         found = TradeOff() if stretched is None else self._profile(stretched)
         if (stretched is None or (times > 1 and how == "bound")) and self._evidence.leads_on():  # both hold
@@ -266,9 +268,10 @@ class Outlook:
 
     @property
     def _how_after(self) -> How:
-        """A proof for the worst of several secrets, and one without the noise for single rows, only bound what is told."""
+        """A proof for the worst of several secrets, for a population, and without the noise for single rows, only bounds it."""
         certificate = self.plan.certificate
-        less = certificate.individuals is not None or (self._about is None and self._evidence.reads_rows)
+        worse = self._about is None or self.secret.parameter is not None
+        less = certificate.individuals is not None or (worse and self._evidence.reads_rows)
         return _how(self._evidence.told_by) if certificate.exact and not less else "bound"
 
     @cached_property
