@@ -86,12 +86,9 @@ class Evidence(FrozenModel):
     room: ClassVar[str] = ROOM
     """What an owner can state instead of exact numbers."""
     reads_rows: ClassVar[bool] = True
-    reads_categories: ClassVar[bool] = False
-    """Whether the sensitive column's categories are counted beside the averages."""
-    goes_on: ClassVar[bool] = False
-    """Whether a rule leads on from it: `spent` and `follows` are its own."""
-    as_it_is: ClassVar[bool] = False
-    """Whether it can cover an average without any noise; `covers` says whether it does."""
+    reads_categories: ClassVar[bool] = False  # whether the sensitive column's categories are counted beside the averages
+    goes_on: ClassVar[bool] = False  # whether a rule leads on from it: `spent` and `follows` are its own
+    as_it_is: ClassVar[bool] = False  # whether it can cover an average without any noise; `covers` says whether it does
     weighs: ClassVar[bool] = False  # whether answers are weighted averages, from the products of columns
     noise_last: ClassVar[bool] = True
     """Whether an average is what `moved` gives plus the noise of `noised`; else all is decided at once, in `drawn`."""
