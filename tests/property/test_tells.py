@@ -249,6 +249,67 @@ def test_noise_that_is_left_out_would_be_noticed() -> None:
     assert made.tells(9).after.right < told_apart(exact, 9) - 0.02
 
 
+def of_a_population(mechanism: str, low: float, high: float) -> Plan:
+    """How many of 20 rows of a population have an event that nearly is the secret's category."""
+    problem = Problem(
+        queries=(Query("count", where="stay > 7"),),
+        secrets=(Secret(parameter="share(smoker = 'yes')", between=(low, high)),),
+        epsilon=3.0,
+        delta=1e-3,
+        n=20,
+        theta=(Counts(sensitive="smoker", given={"stay > 7": {"yes": 0.99, "no": 0.01}}),),
+    )
+    return plan(problem, mechanism)
+
+
+def from_a_population(made: Plan, share: float) -> Mapping[int, float]:
+    """Rows are independent: the count is binomial, and noise is added."""
+    assert made.tally is not None
+    chance, drawn = 0.01 + 0.98 * share, dict[int, float]()
+    for noise, mass in noise_masses(made.tally.noise, made.tally.scale, 1000).items():
+        for k in range(21):
+            drawn[k + noise] = drawn.get(k + noise, 0.0) + mass * math.comb(20, k) * chance**k * (1 - chance) ** (20 - k)
+    return drawn
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_near_shares_of_a_population_are_told_no_less_apart_than_is_said(mechanism: str) -> None:
+    """A quarter of the range was taken for a quarter of the rows. Any number of rows may change with any chance: what was said
+    to need epsilon 0.75 had a delta of 0.0131 there, for 0.001.
+    """
+    made = of_a_population(mechanism, 0.0, 1.0)
+    laws = {share: from_a_population(made, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)}
+
+    def reached(a: float, b: float, epsilon: float) -> float:
+        return math.fsum(max(0.0, mass - math.exp(epsilon) * laws[b].get(k, 0.0)) for k, mass in laws[a].items())
+
+    for distance in (0.25, 0.5, 1.0):
+        told = made.tells(distance).after
+        assert told.how == "bound"
+        assert told.epsilon is not None
+        for a, b in ((a, b) for a in laws for b in laws if abs(a - b) == distance):
+            assert reached(a, b, told.epsilon) <= 1e-3
+            assert told.right >= (1 + reached(a, b, 0.0)) / 2
+    if mechanism == "laplace":  # what was said, for the check to be able to fail
+        assert reached(0.25, 0.0, 0.75) == pytest.approx(0.0131, abs=1e-4)
+
+
+def test_a_constant_says_nothing_of_what_was_released_before_it() -> None:
+    """It was said that a coin is all that is left, with everything released before."""
+    asked = counted("laplace").problem
+    assert asked is not None
+    first = plan(asked.model_copy(update={"spend": 0.5}), "laplace")
+    noisy = {a: noisy_law(first, a) for a in range(2, 12)}
+    again = plan(asked.model_copy(update={"earlier": first.certificate.evidence}), "constant")
+    for distance in (1, 9):
+        truth = told_apart(noisy, distance)
+        assert truth > 0.51
+        assert again.tells(distance).after.how == "unknown"
+        assert again.tells(distance).after.right >= truth
+    assert again.tells(0).after.right == 0.5
+    assert counted("constant").tells(9).after.right == 0.5
+
+
 def test_a_view_leaves_a_coin() -> None:
     made = counted("subsample")
     assert made.tells(9).after.right == pytest.approx(0.5, abs=1e-9)

@@ -24,6 +24,8 @@ def count_pairs(secret: Secret, n: int) -> CountPairs:
         reach = Fraction(repr(secret.within)) * scale
         if scale != 1 and secret.within > 1:
             raise QueryError(f"within: shares are at most 1 apart, as in 5%. Got {secret.within:g}.")
+        if reach < 1 <= Fraction(math.nextafter(secret.within, math.inf)) * scale:
+            reach = Fraction(1)  # one row as a program computes it: 1 / 6
         if reach < 1:
             raise QueryError(
                 f"within: {secret.text} is made of whole rows, and no two counts of {n} rows are that close. Got "

@@ -304,8 +304,9 @@ _CLOSE = 1e-9
 _PROBABILITY = re.compile(r"\.(member|rest|probabilities)\[[0-9]+\]\[[01]\]$")
 # Sentences, which another version may put otherwise, and the digest of a plan whose last digits are its own.
 _WORDS = frozenset({"bound", "notes", "guarantee.statement", "guarantee.reference", "certificate.assumes"})
-# What programs find, and what follows from it. The certificate proves these weights against laws that are compared.
-_FOUND = frozenset({"certificate.gap", "errors", "model_error"})
+# What programs find, and what follows from it. The certificate proves these weights against laws that are compared. What holds
+# where laws are off follows from the recorded weights, and is compared with what they say.
+_FOUND = frozenset({"certificate.gap", "errors"})
 # Noise that a search found, and what follows from it: another version may find a little less. What it hides is proved by the
 # certificate, against laws that are compared.
 _SEARCHED = ("tally.scale", "certificate.evidence.scale", "errors[", "model_error[")
@@ -327,6 +328,9 @@ def require_asked_for(
     found = {f"certificate.evidence.{name}" for name in evidence.found_by_program}
     free = _WORDS | (_FOUND | found if found else frozenset())
     searched = _SEARCHED if evidence.found_by_search else ()
+    if found:
+        off = recorded.certificate.evidence.model_error(recorded.epsilon, recorded.delta)
+        again = again.model_copy(update={"model_error": off})
     made, told = again.to_json(), recorded.to_json()
     if by_0_1_0:
         made, told = what_is_bound(made), what_is_bound(told)

@@ -92,6 +92,7 @@ def test_what_hides_nothing_is_refused(name: str) -> None:
 SOMETHING: dict[str, tuple[Secret, dict[str, Any]]] = {
     "two compositions": (Secret("share(s = 'F')", between=(0.333, 0.337)), {"n": 300}),
     "one row": (Secret("share(s = 'F')", within=0.01), {}),
+    "one row as a program computes it": (Secret("share(s = 'F')", within=1 / 6), {"n": 6}),
     "one step": (Secret("mean(x)", within=0.01), WHOLE),
     "a spacing that nobody knows": (Secret("mean(x)", within=1e-9), {}),
     "one known spacing of two": (Secret("mean(x + z)", within=1e-9), WHOLE),

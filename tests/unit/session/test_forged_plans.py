@@ -47,10 +47,11 @@ def averages(**changes: Any) -> ap.Policy:
     return ap.Policy(**{**stated, **changes})
 
 
-def patients() -> ap.Policy:
+def patients(rows: int = 1000) -> ap.Policy:
     """The categories are not in the order in which a ledger keeps them."""
-    given = ap.Counts(sensitive="smoker", given={"stay > 7": {"yes": 0.31, "no": 0.3}})
-    return ap.Policy(rows=1000, epsilon=1.0, protect=[ap.Secret("count(smoker = 'yes')", between=(0, 1000))], assume=given)
+    yes = 0.31 if rows == 1000 else 0.9  # few rows tell little
+    given = ap.Counts(sensitive="smoker", given={"stay > 7": {"yes": yes, "no": 0.3}}, prior={"yes": 0.4})
+    return ap.Policy(rows=rows, epsilon=1.0, protect=[ap.Secret("count(smoker = 'yes')", between=(0, rows))], assume=given)
 
 
 SINGLE = {
@@ -132,6 +133,11 @@ def exact_average(plan: Plan) -> Plan:
     return plan.model_copy(update={"columns": (part.model_copy(update={"centre": 148.125}),)})
 
 
+def half_as_fragile(plan: Plan) -> Plan:
+    halved = [one.model_copy(update={"epsilon": one.epsilon / 2}) for one in plan.model_error if one.epsilon is not None]
+    return plan.model_copy(update={"model_error": tuple(halved)})
+
+
 @dataclass(frozen=True)
 class Forged:
     """What is planned honestly, what becomes of it, and what the recheck says."""
@@ -199,6 +205,14 @@ FORGED = {
         exact_average,
         mechanism="constant",
         values=(150.0, 148.125),
+    ),
+    "a kernel that hardly minds wrong probabilities": Forged(
+        r"entry 1: model_error\[0\]\.epsilon: must be 1\.25\d*, as the policy plans it\. Got 0\.62\d*\.",
+        half_as_fragile,
+        patients(rows=4),
+        MORE_THAN_A_WEEK,
+        "optimal",
+        SMOKERS,
     ),
 }
 

@@ -86,12 +86,9 @@ class Evidence(FrozenModel):
     room: ClassVar[str] = ROOM
     """What an owner can state instead of exact numbers."""
     reads_rows: ClassVar[bool] = True
-    reads_categories: ClassVar[bool] = False
-    """Whether the sensitive column's categories are counted beside the averages."""
-    goes_on: ClassVar[bool] = False
-    """Whether a rule leads on from it: `spent` and `follows` are its own."""
-    as_it_is: ClassVar[bool] = False
-    """Whether it can cover an average without any noise; `covers` says whether it does."""
+    reads_categories: ClassVar[bool] = False  # whether the sensitive column's categories are counted beside the averages
+    goes_on: ClassVar[bool] = False  # whether a rule leads on from it: `spent` and `follows` are its own
+    as_it_is: ClassVar[bool] = False  # whether it can cover an average without any noise; `covers` says whether it does
     weighs: ClassVar[bool] = False  # whether answers are weighted averages, from the products of columns
     noise_last: ClassVar[bool] = True
     """Whether an average is what `moved` gives plus the noise of `noised`; else all is decided at once, in `drawn`."""
@@ -148,6 +145,10 @@ class Evidence(FrozenModel):
     def stretched(self, times: float) -> Evidence | None:
         """The same proof for pairs of values so many times as far apart as the promised ones; None: it says nothing of them."""
         return self if times <= 1 or self.told_by.anywhere else None
+
+    def leads_on(self) -> bool:
+        """Whether, under each law, two values further apart have others between them, each as near to the next as promised."""
+        return True
 
     def spent(self, epsilon: float, delta: float) -> float:
         """The share of the budget that everything it covers uses, from above; infinite where no rule leads on."""

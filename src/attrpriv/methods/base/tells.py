@@ -8,6 +8,7 @@
 |---|---|---|
 | within the promised pairs | from the certificate: delta at many epsilons | from the assumption's law (`cases.exact_answer`) |
 | beyond, in the range | the same proof for such pairs (`Evidence.stretched`), else steps of the promised size | the same |
+| the same, where there are no such steps (`Evidence.leads_on`) | not known | the same |
 | outside of the range | not known: the promise and the proof speak of values in the range | not known |
 
 `methods.base.trade_off` makes the three of promises. What must never change: what is said of the release is never below the
@@ -234,12 +235,17 @@ class Outlook:
         """From what is released."""
         if distance == 0:
             return _COIN
+        # The proof of a constant says nothing of what was released before.
+        if not self._evidence.reads_rows and self.problem.earlier is not None:
+            return BestTest(how="unknown")
         if distance is not None and not self.scale.inside(distance):
             return BestTest(how="unknown")
-        times, how = self.scale.times(distance), self._how_after
+        # Tables of a population differ by chance too: whatever the distance, the proof is of all rows at the ends of its range.
+        times = 1.0 if self.secret.parameter is not None else self.scale.times(distance)
+        how = self._how_after
         stretched = self._evidence.stretched(times)
         found = TradeOff() if stretched is None else self._profile(stretched)
-        if stretched is None or (times > 1 and how == "bound"):  # both hold
+        if (stretched is None or (times > 1 and how == "bound")) and self._evidence.leads_on():  # both hold
             found, how = found.also(self._promised.in_steps(self.scale.steps(distance))), "bound"
         known = found.promises or how == "exact"  # that nothing is hidden is known, too
         return BestTest.of(found if known else None, how, self.plan.delta)
@@ -262,9 +268,10 @@ class Outlook:
 
     @property
     def _how_after(self) -> How:
-        """A proof for the worst of several secrets, and one without the noise for single rows, only bound what is told."""
+        """A proof for the worst of several secrets, for a population, and without the noise for single rows, only bounds it."""
         certificate = self.plan.certificate
-        less = certificate.individuals is not None or (self._about is None and self._evidence.reads_rows)
+        worse = self._about is None or self.secret.parameter is not None
+        less = certificate.individuals is not None or (worse and self._evidence.reads_rows)
         return _how(self._evidence.told_by) if certificate.exact and not less else "bound"
 
     @cached_property

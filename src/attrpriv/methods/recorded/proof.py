@@ -28,7 +28,7 @@ from attrpriv.methods.base.evidence import Counted, Evidence, Told
 from attrpriv.noise import add_gaussian, granularity
 from attrpriv.numerics.calibration.gaussian import grid_charge
 from attrpriv.numerics.calibration.recorded import recorded_step
-from attrpriv.numerics.calibration.recorded_members import RecordedLaw, SecretRange, members_delta
+from attrpriv.numerics.calibration.recorded_members import RecordedLaw, SecretRange, law_delta, members_delta
 from attrpriv.numerics.rounding import COMPUTED_UP, ROUNDED_DOWN
 
 
@@ -75,6 +75,15 @@ class RecordedSum(Evidence):
         shift = shift_of(self.scale)
         return max(members_delta(one.laws, self.n, one.secrets, self.scale, shift, inner) for one in self.checks)
 
+    def leads_on(self) -> bool:
+        """Not where a law lacks a value between two others: nothing is shown of pairs that it does not have."""
+        laws = ((law, one.secrets) for one in self.checks for law in one.laws)
+        return all(_in_a_row(secrets, self._lacking(law, secrets)) for law, secrets in laws)
+
+    def _lacking(self, law: RecordedLaw, secrets: SecretRange) -> tuple[int, ...]:
+        """The values that no n rows of this law have."""
+        return law_delta(law, self.n, secrets, self.scale, shift_of(self.scale), 1.0)[1]
+
     def describe(self) -> tuple[str, ...]:
         pairs = ", ".join(f"{one.secrets.high - one.secrets.low + 1:,} values of {one.secret}" for one in self.checks)
         return (f"for the {len(self.checks[0].laws)} laws listed; every pair of {pairs}",)
@@ -115,6 +124,12 @@ class RecordedEvidence(RecordedSum):
     """Noise alone."""
 
     kind: Literal["recorded"] = "recorded"
+
+
+def _in_a_row(secrets: SecretRange, lacking: Sequence[int]) -> bool:
+    """Whether the values that are not lacking have none that is lacking between them."""
+    there = sorted({*range(secrets.low, secrets.high + 1)} - {*lacking})
+    return not there or there[-1] - there[0] < len(there)
 
 
 def shift_of(scale: float) -> float:

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from scipy.stats import norm
 
+from attrpriv.assumptions.records import RecordedTable, Records
 from attrpriv.errors import CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
 from attrpriv.methods.recorded import proof
 from attrpriv.methods.recorded.proof import RecordedEvidence, rounded_draw
 from attrpriv.numerics.calibration.recorded import recorded_step
+from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import Query
 from tests.conformance.test_mechanisms import records_problem
@@ -147,3 +149,43 @@ def test_it_stands_alone_and_needs_delta() -> None:
         plan(records_problem(spend=0.5), "gaussian")
     with pytest.raises((RefusedError, UsageError), match="no rule covers it"):
         plan(records_problem(earlier=plan(records_problem(), "gaussian").certificate.evidence), "gaussian")
+
+
+def laws_of_which_one_has_holes(within: float, **changes: Any) -> Problem:
+    """Under the first law every sum of s is possible, and q tells nothing of it. Under the second q is s/2, and s is even."""
+    first = RecordedTable.of({"s": [0, 1] * 2, "q": [0, 0, 1, 1]}, "first")
+    second = RecordedTable.of(changes or {"s": [0, 2], "q": [0, 1]}, "second")
+    return Problem(
+        queries=(Query("sum", "q"),),
+        secrets=(Secret("sum(s)", between=(4, 16), within=within),),
+        epsilon=1.0,
+        delta=1e-3,
+        n=20,
+        theta=(Records(file=first, columns=["s", "q"], resamples={"number": 0}, further=[second]),),
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", "transport"])
+def test_steps_over_values_that_a_law_lacks_bound_nothing(mechanism: str) -> None:
+    """Sums of 8 and 10 are 2 apart, and under the second law q adds up to 4 or 5: with noise of 0.07 that is plain.
+
+    Two steps of one, from 8 to 9 to 10, were said to make it at most 50.0%.
+    """
+    made = plan(laws_of_which_one_has_holes(1), mechanism)
+    scale = made.certificate.evidence.scale  # type: ignore[attr-defined]
+    right = norm.cdf(0.5 / scale)
+    assert right > 0.9999
+    near, far = made.tells(1), made.tells(2)
+    assert near.after.how == "bound"
+    assert near.after.right < 0.51  # the second law has no pair that is promised
+    assert far.after.how == "unknown"
+    assert far.after.right >= right
+    assert made.belief({8: 1, 10: 1, 12: 1}, at=10).worst == ()
+
+
+def test_steps_over_values_that_every_law_has_are_a_bound() -> None:
+    """Values that a law lacks at an end of the range are no hole."""
+    for further in ({"s": [0, 1], "q": [0, 1]}, {"s": [0, 1, 2], "q": [0, 0, 1]}, {"s": [0, 0, 0], "q": [0, 1, 1]}):
+        told = plan(laws_of_which_one_has_holes(1, **further), "gaussian").tells(3)
+        assert told.after.how == "bound"
+        assert told.after.epsilon is not None
