@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from attrpriv.errors import Cause, RefusedError, Way
 from attrpriv.problem.refusal import Refusal
+from attrpriv.studio.asked import Asked, Studio
 from attrpriv.studio.curve import CurveState, Refused
+from attrpriv.studio.folder import Folder
 from attrpriv.studio.layout import alert
 from attrpriv.studio.pages.compare import place_of
+from attrpriv.studio.pages.hide import _share
+from attrpriv.studio.security import Keys
 from attrpriv.studio.slider import told_at
 
 
@@ -27,6 +33,12 @@ from attrpriv.studio.slider import told_at
 )
 def test_what_stands_in_the_way_is_changed_where_there_is_a_field_for_it(cause: Cause, needs: str, screen: str | None) -> None:
     assert place_of(Refusal(cause, "a reason", needs=needs)) == screen
+
+
+def test_a_table_whose_columns_nobody_can_count_has_no_form_for_it(tmp_path: Path) -> None:
+    told = _share(Asked(Studio(Folder(tmp_path), Keys(1)), "hide"), {"when": "other"})
+    assert "no column of numbers, texts or truth values" in told
+    assert "<form" not in told
 
 
 def test_reasons_are_a_list_and_escaped() -> None:

@@ -146,6 +146,8 @@ def _mean(asked: Asked, columns: Mapping[str, str]) -> Html:
 
 def _share(asked: Asked, columns: Mapping[str, str]) -> Html:
     able = [name for name, kind in columns.items() if kind != "other"]
+    if not able:
+        return paragraph("The table has no column of numbers, texts or truth values.", "dim")
     first = next((name for name in able if is_sensitive(name) and columns[name] not in MEASURES), able[0])
     mine = asked.one("do") == "share"
     return asked.send(
