@@ -13,7 +13,7 @@ from attrpriv.studio.html import Html, field, heading, listed, paragraph, table,
 from attrpriv.studio.layout import alert, further
 from attrpriv.studio.notebook import view_name
 from attrpriv.studio.pages.compare import ANSWERS, answer_rows
-from attrpriv.studio.restated import CHANGED, RestatedSession, bound, require_same
+from attrpriv.studio.restated import RestatedSession, bound, changed, require_same
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
@@ -96,7 +96,7 @@ def act(asked: Asked) -> str:
     if asked.one("typed") != phrase(asked):
         raise UsageError(f"confirmation: must be the words {phrase(asked)!r}. Nothing was released.")
     if asked.seen != asked.draft.digest:
-        raise UsageError(CHANGED.format(what="policy"))
+        raise changed("policy")
     planned = asked.studio.plans.of(asked.draft)
     require_same({name: asked.one(name) for name in asked.form}, bound(planned, _restated(planned)))
     if planned.refusal is not None:
