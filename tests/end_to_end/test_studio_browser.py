@@ -183,11 +183,11 @@ def test_a_count_is_published_behind_a_share_without_a_mouse(tmp_path: Path, chr
         keys.follow("What to publish")
         keys.fill("Publish this number", Statistic="number", **{"Only rows where": "stay > 7"})
         keys.follow("What everybody may know")
-        keys.fill("State the numbers one by one", **{"Its categories": "yes, no"})
+        keys.fill("State the numbers one by one", **{"All values of the hidden column": "yes, no"})
         looked_at(tab, "know-numbers")
-        given = "assume.given.stay > 7"
-        numbers = {f"{given}.yes Value": "0.38, 0.42", f"{given}.yes Source": "a study", f"{given}.no Value": "0.18, 0.22"}
-        keys.fill("Save the numbers", **numbers, **{"assume.prior.yes Value": "0.3"})
+        given = "Share of rows with stay > 7, where smoker is"
+        numbers = {f"{given} yes Value": "38%, 42%", f"{given} yes Source": "a study", f"{given} no Value": "0.18, 0.22"}
+        keys.fill("Save the numbers", **numbers, **{"Share of rows where smoker is yes Value": "30%"})
         keys.follow("Compare")
         assert "(chosen)" in tab.main
         tab.until("document.getElementById('slider') && !document.getElementById('slider').closest('[hidden]')")

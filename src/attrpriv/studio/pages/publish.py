@@ -84,14 +84,16 @@ def _facts(asked: Asked, stated: Mapping[str, Any], columns: Mapping[str, str]) 
         return None
     lines = []
     for name in read:
-        low, high = _bounds(stated, name)
+        low, high = (
+            asked.one(f"{end}:{name}", known) for end, known in zip(("low", "high"), _bounds(stated, name), strict=True)
+        )
         lines.append(
             h(
                 "fieldset",
                 h("legend", name),
-                field("At least", f"low:{name}", low),
-                field("At most", f"high:{name}", high),
-                field("Spacing", f"step:{name}", _step(stated, name), hint="1 for whole numbers"),
+                field("At least", f"low:{name}", low, hint="the lowest that the column can hold"),
+                field("At most", f"high:{name}", high, hint="the highest"),
+                field("Spacing", f"step:{name}", asked.one(f"step:{name}", _step(stated, name)), hint="1 for whole numbers"),
                 class_="number",
             )
         )
