@@ -143,12 +143,23 @@ def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
     patients(tmp_path / "patients.parquet", 1_000, 1)
     with opened(tmp_path) as browser:
         base = made(browser, "patients.parquet")
+        assert "Still to decide: what to hide. Decide it at: What to hide" in browser.get(f"{base}/release").words
         hide = good(browser.get(f"{base}/hide"))
+        assert "Still to decide: what to hide. It is asked for below." in hide.words
         good(browser.send(hide.form("Hide how"), column="smoker", value="yes", low="20%", high="40%", within="2%"))
         publish = good(browser.get(f"{base}/publish"))
         good(browser.send(publish.form("Publish this number"), statistic="count", where="stay > 7"))
         typed = good(browser.get(f"{base}/know")).form("State the numbers")
-        know = browser.send(typed, categories="yes, no")
+        know = good(browser.send(typed, categories="yes, no"))
+        assert "assume.given" not in know.words.partition("patients.yaml")[0]  # the file stands beside; the form is in words
+        for screen in ("know", "compare", "release"):
+            page = browser.get(f"{base}/{screen}")
+            assert "Still to decide: numbers that everybody may know. " in page.words
+            (way,) = [
+                one["href"] for tag, one in page.parsed.tags if tag == "a" and "#" in one["href"] and one["href"] != "#main"
+            ]
+            assert way.partition("#")[0] in (f"{base}/know", "")
+            assert f'id="{way.partition("#")[2]}"' in know.text
         numbers = {
             "value__assume.given.stay > 7.yes": "0.38, 0.42",
             "value__assume.given.stay > 7.no": "0.18, 0.22",
@@ -315,7 +326,11 @@ def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Pa
         numbers = {"value__reference.age.low": "20", "value__reference.age.high": "23", "value__reference.least_density": "0.8"}
         good(browser.send(stated.form("Save the numbers"), **numbers))
         assert "What the view keeps" in good(browser.get(f"{base}/compare")).text
-    assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
+        assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
+        people(tmp_path / "census.parquet", 20_000, 2)
+        filed = good(browser.send(browser.get(f"{base}/know").form("Use this reference"), file="census.parquet"))
+        assert filed.text.count('value="0.8"') == 1
+        assert "law" not in (tmp_path / "club.yaml").read_text(encoding="utf-8")
 
 
 def test_it_ends_by_itself_when_nobody_asks_and_has_logged_nothing(tmp_path: Path) -> None:

@@ -220,6 +220,11 @@ def test_a_refusal_leads_to_its_way_out(tmp_path: Path, chromium: Browser) -> No
         assert tab.value("document.querySelector('[name=typed]') === null")
         looked_at(tab, "release-refused")
         tab.follow("Next: Compare")
+        tab.click("Change it at: Compare")
+        assert tab.value("document.activeElement.id") == "delta"
+        tab.send("Use this budget", delta="1e6")
+        tab.click("Go to the field")
+        assert tab.value("document.activeElement.id") == "delta"
         tab.send("Use this budget", delta="1e-6")
         assert "(chosen)" in tab.main
         tab.open(f"{origin}/p/{policy.name}/release")

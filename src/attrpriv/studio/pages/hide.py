@@ -16,7 +16,7 @@ from attrpriv.studio.asked import Asked, secrets, whole_columns
 from attrpriv.studio.draft import TODO
 from attrpriv.studio.html import Html, checks, choice, field, figure, heading, listed, paragraph, together
 from attrpriv.studio.layout import further, state_of
-from attrpriv.studio.numbers import amount_in, count_in, in_order, share_in
+from attrpriv.studio.numbers import HIGHER, LOWER, amount_in, count_in, in_order, share_in
 from attrpriv.studio.sources import without
 
 TITLE = "What to hide"
@@ -259,7 +259,7 @@ def _pairs(asked: Asked, read: Callable[[str, str], int | float]) -> dict[str, A
     low, high, within = asked.one("low"), asked.one("high"), asked.one("within")
     if not (low or high or within):
         raise UsageError("between: must be two numbers, between which it lies for sure. Got none.")
-    found: dict[str, Any] = {"between": in_order("between", read("between", low), read("between", high))} if low or high else {}
+    found: dict[str, Any] = {"between": in_order("between", read(LOWER, low), read(HIGHER, high))} if low or high else {}
     return {**found, "within": read("within", within)} if within else found
 
 

@@ -10,7 +10,7 @@ from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.methods.base.view_plan import REAL_RECORDS
 from attrpriv.studio.asked import Asked
 from attrpriv.studio.html import Html, field, heading, listed, paragraph, table, together
-from attrpriv.studio.layout import alert, further
+from attrpriv.studio.layout import alert, further, left_to_decide
 from attrpriv.studio.notebook import view_name
 from attrpriv.studio.pages.compare import ANSWERS, answer_rows
 from attrpriv.studio.restated import RestatedSession, bound, changed, require_same
@@ -26,7 +26,7 @@ def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
     except AttrprivError as error:
-        return together(paragraph("Nothing can be released with the policy as it is."), alert(error))
+        return together(paragraph("Nothing can be released with the policy as it is."), left_to_decide(asked, error))
     if planned.refusal is not None:
         return together(alert(planned.refusal), further(asked, "compare"))
     told = _restated(planned)
