@@ -88,7 +88,14 @@ def test_the_share_of_women_is_hidden_behind_an_average(tmp_path: Path) -> None:
         assert fitted.text.count("in the public rows, and a normal column</title>") == 2
         publish = good(browser.get(f"{base}/publish"))
         assert "step:hours" in publish.form("Save the public facts").names
-        good(browser.send(publish.form("Save the public facts"), step__hours="1"))
+        orphan = browser.send(publish.form("Save the public facts"), source__hours="the form")
+        assert (orphan.status, 'href="#source:hours">Go to the field' in orphan.text) == (422, True)
+        facts = {"low__hours": "0", "high__hours": "168", "step__hours": "1", "source__hours": "the form of 2020"}
+        publish = good(browser.send(publish.form("Save the public facts"), **facts))
+        assert "bounds.hours: the form of 2020" in publish.words
+        publish = good(browser.send(publish.form("Save the public facts"), low__hours="", high__hours=""))
+        assert "bounds.hours" not in publish.words  # a source without its number would be refused
+        assert "missing" not in good(browser.get(f"{base}/report")).words
         compare = good(browser.get(f"{base}/compare"))
         assert "(chosen)" in compare.words
         shown = confirmed(browser, base)
@@ -324,9 +331,11 @@ def test_a_text_file_states_its_rows_and_hides_ages_by_a_stated_law(tmp_path: Pa
         good(browser.send(browser.get(f"{base}/hide").form("Hide everything"), columns=["age"]))
         stated = good(browser.send(browser.get(f"{base}/know").form("State the ends")))
         numbers = {"value__reference.age.low": "20", "value__reference.age.high": "23", "value__reference.least_density": "0.8"}
+        numbers |= {"source__reference.age.low": "the club's rules", "source__reference.least_density": "the register"}
         good(browser.send(stated.form("Save the numbers"), **numbers))
         assert "What the view keeps" in good(browser.get(f"{base}/compare")).text
         assert attrpriv("check", "club.yaml", folder=tmp_path).returncode == 0
+        assert "reference.shares.age.low: the club's rules" in (tmp_path / "club.yaml").read_text(encoding="utf-8")
         people(tmp_path / "census.parquet", 20_000, 2)
         filed = good(browser.send(browser.get(f"{base}/know").form("Use this reference"), file="census.parquet"))
         assert filed.text.count('value="0.8"') == 1

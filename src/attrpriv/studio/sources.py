@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from attrpriv.policy.edit import remove, set_value
+from attrpriv.problem.reference import Reference
 from attrpriv.studio.draft import TODO, Place, leaves, stated, written
 from attrpriv.studio.numbers import amount_in, number_in, read_number, several_in
 
@@ -36,7 +37,14 @@ def numbers_in(said: Mapping[str, Any], key: str) -> list[tuple[Place, str, str]
     sources = said.get("source")
     known = sources if isinstance(sources, dict) else {}
     found = [(place, value) for place, value in leaves(said.get(key, {}), (key,)) if _is_number(place, value)]
-    return [(place, value, str(known.get(written(place), ""))) for place, value in found]
+    return [(place, value, str(known.get(source_key(place), ""))) for place, value in found]
+
+
+def source_key(place: Place) -> str:
+    """By which name `source` knows a number; empty: it names none for it."""
+    if place[0] != "reference" or place[1] in ("least_density", "shares"):
+        return written(place)
+    return "" if place[1] in Reference.model_fields else written(("reference", "shares", *place[1:]))
 
 
 def _is_number(place: Place, value: str) -> bool:
@@ -91,8 +99,16 @@ def sourced(asked: Asked, key: str) -> str:
         if given and given != value:
             text = set_value(text, place, several_in(name, given, number_in if _is_part(place) else amount_in))
         if said != source:
-            text = set_value(text, ("source", name), said) if said else remove(text, ("source", name))
+            text = with_source(text, source_key(place), said)
     return _tidy(text)
+
+
+def with_source(text: str, key: str, said: str) -> str:
+    """The text that names this source for a number, or none."""
+    known = stated(text).get("source")
+    if said:
+        return set_value(text, ("source", key), said)
+    return _tidy(remove(text, ("source", key))) if isinstance(known, dict) and key in known else text
 
 
 def without(text: str, key: str) -> str:

@@ -14,7 +14,7 @@ from attrpriv.studio.draft import TODO
 from attrpriv.studio.numbers import amount_in, count_in, in_order, number_in, read_number, several_in, share_in
 from attrpriv.studio.pages.hide import promised
 from attrpriv.studio.skeleton import law_skeleton, skeleton
-from attrpriv.studio.sources import numbers_in, without, words_of
+from attrpriv.studio.sources import numbers_in, source_key, without, words_of
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.0), (1.0, 1e-6), (3.0, 0.01), (10.0, 0.1)])
@@ -150,6 +150,9 @@ def test_a_skeleton_without_a_query_or_categories_says_what_lacks() -> None:
 def test_the_ends_of_a_law() -> None:
     made = law_skeleton({"protect": [{"secret": "columns(stay, hours)"}]}, COLUMNS)
     assert made["hours"] == {"law": "uniform", "low": TODO, "high": TODO}
+    keys = [source_key(place) for place, _, _ in numbers_in({"reference": made | {"failure": "1e-9"}}, "reference")]
+    assert keys[::2] == ["reference.shares.stay.low", "reference.shares.hours.low", "reference.least_density"]
+    assert keys[-1] == ""
     words = [words_of(place, {"reference": made})[0] for place, _, _ in numbers_in({"reference": made}, "reference")]
     assert words[:2] == ["Lowest value of stay", "Highest value of stay"]
     assert words[-1] == "Least density"

@@ -16,9 +16,10 @@ from attrpriv.studio.html import Html, choice, field, figure, h, heading, paragr
 from attrpriv.studio.layout import further, state_of
 from attrpriv.studio.numbers import number_in
 from attrpriv.studio.skeleton import law_skeleton, skeleton
-from attrpriv.studio.sources import LEAST_DENSITY, numbers_in, sourced, without, words_of
+from attrpriv.studio.sources import LEAST_DENSITY, numbers_in, source_key, sourced, with_source, without, words_of
 
 TITLE = "What everybody may know"
+_DENSITY = "reference.least_density"
 _NEVER = "It must have been known before the table was looked at, and never have been made from it."
 
 
@@ -55,6 +56,7 @@ def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
             asked.one("least_density", density),
             hint=LEAST_DENSITY,
         ),
+        field("Source", "source", asked.one("source", _named(said)), hint="where this number comes from"),
         do="reference",
     )
     return together(
@@ -72,6 +74,12 @@ def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
         asked.send("State the ends of each column", do="law", kind="plain"),
         _numbers(asked, said, "reference"),
     )
+
+
+def _named(said: Mapping[str, Any]) -> str:
+    """The source of the least density."""
+    known = said.get("source")
+    return str(known.get(_DENSITY, "")) if isinstance(known, dict) else ""
 
 
 # -------------------------------------------------------------------------------------------------------------- an assumption
@@ -171,7 +179,7 @@ def _line(asked: Asked, said: Mapping[str, Any], place: Place, value: str, sourc
         h("legend", what),
         field("Value", f"value:{name}", value, of="numbers", hint=hint),
         field("Source", f"source:{name}", source, of="numbers", hint="where it comes from, such as a survey and its year")
-        if place[0] == "assume"
+        if source_key(place)
         else None,
         class_="number",
     )
@@ -195,7 +203,7 @@ def act(asked: Asked) -> str:
         text = text if isinstance(known, dict) and "file" in known else without(text, "reference")  # a law goes
         text = set_value(text, ("reference", "file"), _other_records(asked).name)
         density = number_in("least_density", asked.one("least_density"))
-        text = set_value(text, ("reference", "least_density"), density)
+        text = with_source(set_value(text, ("reference", "least_density"), density), _DENSITY, asked.one("source"))
     else:
         raise UsageError("do: must be a form of this page. Got another.")
     asked.draft.change(asked.seen, text)
