@@ -248,6 +248,32 @@ def test_a_table_or_a_public_file_that_is_exchanged_after_the_page_was_shown_is_
         assert good(browser.send(fresh, typed="release students")).address.startswith(f"/p/{policy.name}/record")
 
 
+def test_the_range_of_a_secret_is_changed_in_its_place(tmp_path: Path) -> None:
+    policy = school(tmp_path, protect=["SHARE", {"secret": "mean(income)", "between": [20_000, 200_000], "within": 1000}])
+    share = "secret: share(gender = 'F')  # asked for\n  between: [0.2, 0.4]   # of the rules\n"
+    policy.write_text(policy.read_text(encoding="utf-8").replace("SHARE", share.rstrip()), encoding="utf-8")
+    before = policy.read_text(encoding="utf-8")
+    with opened(tmp_path) as browser:
+
+        def saved(place: int, **values: str) -> Page:
+            forms = [one for one in browser.get(f"/p/{policy.name}/hide").parsed.forms if one.button == "Save the range"]
+            return browser.send(forms[place], **values)
+
+        wrong = saved(1, within="1.000")
+        assert (wrong.status, 'href="#range:1-within">Go to the field' in wrong.text) == (422, True)
+        assert saved(1, low="", high="", within="").status == 422
+        assert policy.read_text(encoding="utf-8") == before
+        good(saved(0, within="5%"))  # what is not touched stays as a form would not take it
+        good(saved(1, within="2000"))
+        page = good(saved(1, within=""))
+        assert policy.read_text(encoding="utf-8") == before.replace(
+            "[0.2, 0.4]   # of the rules", "[0.2, 0.4]   # of the rules\n  within: 5%"
+        ).replace("\n  within: 1000", "")
+        for _ in range(3):
+            page = good(browser.send(page.form("Undo")))
+    assert policy.read_text(encoding="utf-8") == before
+
+
 def test_every_choice_can_be_undone_byte_for_byte(tmp_path: Path) -> None:
     policy = school(tmp_path)
     before = policy.read_bytes()

@@ -129,11 +129,11 @@ def _fields_of(asked: Asked, problem: AttrprivError | str | None) -> Iterator[st
     named, must, _ = str(problem).partition(": must ")
     if not must or not asked.form:
         return
-    form, key = asked.one("do").partition(":")[0], named.rpartition(".")[2]
+    do, key = asked.one("do"), named.rpartition(".")[2]
     fact = (f"low:{named.removeprefix('bounds.')}", f"step:{named.removeprefix('resolution.')}")
     for name in (f"value:{named}", key, *_CALLED.get(key, ()), *fact):
         if name in asked.form:
-            yield from (id_of(name, form), id_of(name))
+            yield from (id_of(name, do), id_of(name, do.partition(":")[0]), id_of(name))
 
 
 def alert(problem: AttrprivError | str, field: str | None = None) -> Html:
