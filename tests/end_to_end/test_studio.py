@@ -1,4 +1,4 @@
-"""`attrpriv studio`, as a browser without script sees it: three stories to a released value, refusals, two tabs, a kill."""
+"""`attrpriv studio`, as a browser without script sees it: three stories to a released value, two tabs, undo, a kill."""
 
 from __future__ import annotations
 
@@ -182,20 +182,6 @@ def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
     (entry,) = ledger(tmp_path, "patients.yaml")
     assert str(entry["answers"][0]["value"]) in shown.words.replace(",", "")
     assert "stay > 7" in shown.words
-
-
-def test_a_refusal_names_its_way_out_and_the_way_out_works(tmp_path: Path) -> None:
-    policy = school(tmp_path, protect=[{"secret": "mean(income)", "between": [20_000, 200_000]}], delta=0)
-    said = attrpriv("plan", policy.name, folder=tmp_path)
-    assert said.returncode != 0
-    with opened(tmp_path) as browser:
-        base = f"/p/{policy.name}"
-        compare = browser.get(f"{base}/compare")
-        assert "Nothing can be released as it stands" in compare.words
-        assert "What helps:" in compare.words
-        assert "Nothing" not in browser.send(compare.form("Use this budget"), delta="1e-6").words
-        assert "(chosen)" in good(browser.get(f"{base}/compare")).words
-        assert "typed" in browser.get(f"{base}/release").form("Release").names
 
 
 def test_what_another_tab_or_an_editor_changed_is_not_overwritten_and_not_released(tmp_path: Path) -> None:
