@@ -159,7 +159,7 @@ def test_a_count_is_published_behind_a_share(tmp_path: Path) -> None:
         typed = good(browser.get(f"{base}/know")).form("State the numbers")
         know = good(browser.send(typed, categories="yes, no"))
         assert "assume.given" not in know.words.partition("patients.yaml")[0]  # the file stands beside; the form is in words
-        for screen in ("know", "compare", "release"):
+        for screen in ("know", "compare", "release", "record", "report"):
             page = browser.get(f"{base}/{screen}")
             assert "Still to decide: numbers that everybody may know. " in page.words
             (way,) = [

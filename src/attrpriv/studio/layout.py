@@ -61,7 +61,7 @@ def page(asked: Asked, title: str, inside: Inside, problem: AttrprivError | str 
         "main",
         h("h1", title),
         h("div", paragraph(told) if told else None, role="status", class_="status"),
-        alert(problem, field) if problem is not None else None,
+        None if problem is None else _problem(asked, problem, field),
         inside,
         id="main",
         tabindex="-1",
@@ -134,6 +134,12 @@ def _fields_of(asked: Asked, problem: AttrprivError | str | None) -> Iterator[st
     for name in (f"value:{named}", key, *_CALLED.get(key, ()), *fact):
         if name in asked.form:
             yield from (id_of(name, do), id_of(name, do.partition(":")[0]), id_of(name))
+
+
+def _problem(asked: Asked, problem: AttrprivError | str, field: str | None) -> Html:
+    if isinstance(problem, AttrprivError) and asked.named is not None and DECIDE in str(problem):
+        return h("div", left_to_decide(asked, problem), role="alert")
+    return alert(problem, field)
 
 
 def alert(problem: AttrprivError | str, field: str | None = None) -> Html:

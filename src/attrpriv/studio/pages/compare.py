@@ -68,7 +68,7 @@ def show(asked: Asked) -> Html:
         [paragraph(f"Warning: {line}", "warn") for line in planned.advice],
         listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
         None if planned.view is None else _view(planned.view, "view"),
-        further(asked, "files"),
+        further(asked, "files") if planned.refusal is None else None,
     )
 
 
