@@ -34,8 +34,8 @@ def asked(
     parts, told = urlsplit(address), list[Any]()
     headers = [(b"host", keys.host.encode()), (b"cookie", cookie.encode()), (b"origin", keys.origin.encode())]
     headers += [(b"content-type", b"application/x-www-form-urlencoded")]
-    scope = {"type": "http", "method": "GET" if form is None else "POST", "path": parts.path, "headers": headers}
-    scope |= {"query_string": parts.query.encode()}
+    method, query = "GET" if form is None else "POST", parts.query.encode()
+    scope = {"type": "http", "method": method, "path": parts.path, "query_string": query, "headers": headers}
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b""}

@@ -106,10 +106,12 @@ def test_a_release_of_which_a_part_was_recorded_does_not_say_that_there_was_none
         release=[f"count(*) filter (where {event})" for event in given],
     )
     draft = Draft(Folder.of(tmp_path), policy.name)
-    todo = [lambda: None, lambda: draft.path.write_text(draft.text + "# later\n", encoding="utf-8")]
+    read_before: list[object] = []
 
     def reading(*given: Any) -> Any:
-        todo.pop(0)()
+        if read_before:
+            draft.path.write_text(draft.text + "# later\n", encoding="utf-8")
+        read_before.append(given)
         return read(*given)
 
     monkeypatch.setattr("attrpriv.session.session.read", reading)
