@@ -20,6 +20,7 @@ import pytest
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from tests.end_to_end.material import attrpriv, contents, school
 from tests.end_to_end.studio_server import Browser, opened, studio
+from tests.end_to_end.test_studio import staff
 
 FORM = "application/x-www-form-urlencoded"
 SCRIPT = "<script>alert('x')</script><img src=x onerror=alert(1)>\"'"
@@ -378,6 +379,32 @@ def test_names_and_comments_that_are_scripts_are_text_everywhere(tmp_path: Path)
     folder.mkdir()
     subprocess.run(["sh", "-c", command[0].replace("attrpriv check", "true")], cwd=folder, check=True, timeout=20)
     assert not list(folder.iterdir()), "a name that is typed as the page says runs nothing"
+
+
+@pytest.mark.parametrize("view", [False, True])
+def test_categories_of_public_rows_that_are_scripts_are_text_in_words_and_pictures(tmp_path: Path, view: bool) -> None:
+    both = [SCRIPT, "M</svg><img src=x onerror=alert(1)>"]
+    for name, rows in (("staff", 1_000), ("survey", 5_000)):
+        staff(tmp_path / f"{name}.parquet", rows, rows)
+        told = pq.read_table(tmp_path / f"{name}.parquet")
+        kinds = pa.array([both[one == "M"] for one in told.column("gender").to_pylist()])
+        pq.write_table(told.set_column(0, "gender", kinds), tmp_path / f"{name}.parquet")
+    with opened(tmp_path) as browser:
+        browser.send(browser.get("/").form("Make a policy"), table="staff.parquet")
+        hide = browser.get("/p/staff.yaml/hide")
+        if view:
+            browser.send(hide.form("Hide everything"), columns=["gender"])
+            know = browser.send(browser.get("/p/staff.yaml/know").form("Use this"), file="survey.parquet")
+        else:
+            browser.send(hide.form("Hide how"), column="gender", value=SCRIPT, low="25%", high="45%", within="2%")
+            know = browser.send(browser.get("/p/staff.yaml/know").form("Fit"), file="survey.parquet", release="avg(hours)")
+        assert know.status == 200
+        pages = [know, *(browser.get(f"/p/staff.yaml/{screen}") for screen in SCREENS if screen != "report")]
+    assert any("onerror" in page.words for page in pages)
+    for page in pages:
+        assert page.text.count("<script") == 1
+        assert not [one for tag, one in page.parsed.tags if tag == "img" or any(key.startswith("on") for key in one)]
+    assert "<figure" in pages[5].text
 
 
 def test_what_a_page_says_to_type_is_never_an_option(tmp_path: Path) -> None:

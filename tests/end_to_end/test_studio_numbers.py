@@ -43,28 +43,39 @@ def test_what_no_float_holds_or_has_two_meanings_is_told_once_and_not_written(tm
 
 
 DOUBTFUL = (
-    ("Hide how", {"low": "25", "high": "45"}, "with its percent sign"),
-    ("Hide how", {"within": "2"}, "with its percent sign"),
-    ("Hide how", {"within": "0.5"}, "Write 50% or 0.5%."),
-    ("Hide how", {"as": "count", "low": "0.25", "high": "0.45", "within": ""}, "whole number of rows"),
-    ("Hide how", {"as": "count", "low": "1.000", "high": "2.000", "within": ""}, "whole number of rows"),
-    ("Hide how", {"column": "income", "value": "60.000"}, "60000 or 60.0000"),
-    ("Hide this average", {"low": "20.000", "high": "60.000"}, "20000 or 20.0000"),
-    ("Hide this average", {"low": "20%"}, "in the unit of the column"),
-    ("Save the public facts", {"low__weight": "50%"}, "in the unit of the column"),
-    ("Save the numbers", {"value__assume.sd.income": "20,30"}, "must be a number"),
-    ("Save the numbers", {"value__assume.sd.income": "20.000"}, "20000 or 20.0000"),
+    ("Hide how", {"low": "25", "high": "45"}, "with its percent sign", "share-low"),
+    ("Hide how", {"high": "45"}, "with its percent sign", "share-high"),
+    ("Hide how", {"low": "45%", "high": "25%"}, "the smaller one first", "share-low"),
+    ("Hide how", {"within": "2"}, "with its percent sign", "share-within"),
+    ("Hide how", {"within": "0.5"}, "Write 50% or 0.5%.", "share-within"),
+    ("Hide how", {"as": "count", "low": "0.25", "high": "0.45", "within": ""}, "whole number of rows", "share-low"),
+    ("Hide how", {"as": "count", "low": "1.000", "high": "2.000", "within": ""}, "whole number of rows", "share-low"),
+    ("Hide how", {"column": "income", "value": "60.000"}, "60000 or 60.0000", "share-value"),
+    ("Hide this average", {"low": "20.000", "high": "60.000"}, "20000 or 20.0000", "mean-low"),
+    ("Hide this average", {"low": "20%"}, "in the unit of the column", "mean-low"),
+    ("Use this budget", {"epsilon": "0"}, "must be", "epsilon"),
+    ("Publish this query", {"query": "weight"}, "must be avg(column)", "query"),
+    ("Publish this number", {"column": "weight", "where": "weight is heavy"}, "must be", "where"),
+    ("Save the public facts", {"low__weight": "50%"}, "in the unit of the column", "low:weight"),
+    ("Save the numbers", {"value__assume.sd.income": "20,30"}, "must be a number", "numbers-value:assume.sd.income"),
+    ("Save the numbers", {"value__assume.sd.income": "20.000"}, "20000 or 20.0000", "numbers-value:assume.sd.income"),
+    ("Release", {"typed": "release"}, "must be the words", "typed"),
 )
+SCREEN = {"Publish this query": "publish", "Publish this number": "publish", "Release": "release"}
 
 
-def test_what_may_mean_two_things_is_asked_for_again(tmp_path: Path) -> None:
+def test_what_may_mean_two_things_is_asked_for_again_at_its_field(tmp_path: Path) -> None:
     policy = school(tmp_path)
     before = policy.read_bytes()
     with opened(tmp_path) as browser:
-        for button, change, said in DOUBTFUL:
-            screen, right = RIGHT[button]
+        for button, change, said, field in DOUBTFUL:
+            screen, right = RIGHT.get(button) or (SCREEN[button], {})
             told = browser.send(browser.get(f"/p/{policy.name}/{screen}").form(button), **{**right, **change})
             assert (told.status, said in told.problem) == (422, True), (change, told.problem)
+            assert f'href="#{field}">Go to the field' in told.text, (change, told.problem)
+            assert [one["id"] for _, one in told.parsed.tags if "aria-invalid" in one] == [field], change
+            kept = dict(told.form(button).fields)  # nobody types all of it again
+            assert {name.replace("__", ":"): value for name, value in change.items() if name != "typed"}.items() <= kept.items()
     assert policy.read_bytes() == before
 
 

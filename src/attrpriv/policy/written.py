@@ -109,6 +109,7 @@ def read_assumption(path: Path) -> dict[str, object]:
 
 
 _WORD = re.compile(r"(?<!\w)TODO(?!\w)")
+DECIDE = ": must be decided by you"
 
 
 def require_decided(value: object) -> None:
@@ -120,7 +121,7 @@ def require_decided(value: object) -> None:
     found = list(_undecided(value))
     if found:
         more = f" ({len(found) - 1} more after this one.)" if len(found) > 1 else ""
-        raise PolicyError(f"{found[0]}: must be decided by you. Got TODO. Write your decision instead of the word.{more}")
+        raise PolicyError(f"{found[0]}{DECIDE}. Got TODO. Write your decision instead of the word.{more}")
 
 
 def _undecided(value: object, path: str = "") -> Iterator[str]:

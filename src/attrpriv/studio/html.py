@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
+from urllib.parse import quote
 
 from attrpriv.pictures.marks import Picture
 from attrpriv.report import page as parts
@@ -85,11 +86,16 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[str]], *,
 # ------------------------------------------------------------------------------------------------------------- form fields
 
 
+def id_of(name: str, of: str = "") -> str:
+    """The id of a field; `of` keeps equal names of several forms apart. No space is in it, as `aria-describedby` lists ids."""
+    return quote(f"{of}-{name}" if of else name, safe=":~")
+
+
 def field(
     label: str, name: str, value: str = "", *, of: str = "", hint: str = "", wide: bool = False, **more: str | bool
 ) -> Html:
-    """A line of text with its label; `of` keeps equal names of several forms apart."""
-    known = f"{of}-{name}" if of else name
+    """A line of text with its label; `of`: the form, where several have such a name."""
+    known = id_of(name, of)
     said = f"{known}-hint" if hint else None
     return h(
         "div",
@@ -104,7 +110,7 @@ def choice(
     label: str, name: str, options: Iterable[tuple[str, str]], chosen: str = "", *, of: str = "", hint: str = ""
 ) -> Html:
     """One of several: (value, words)."""
-    known = f"{of}-{name}" if of else name
+    known = id_of(name, of)
     said = f"{known}-hint" if hint else None
     listed = [h("option", words, value=value, selected=value == chosen) for value, words in options]
     return h(

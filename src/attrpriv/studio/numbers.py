@@ -26,6 +26,8 @@ from attrpriv.policy.written import Percent
 _TYPED = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?%?\Z")
 _THOUSANDS = re.compile(r"[-+]?([1-9][0-9]{0,2})\.([0-9]{3})\Z")
 _LONGEST = 100
+# The two ends of a range, as messages name them.
+LOWER, HIGHER = "between, the lower number", "between, the higher number"
 
 
 def read_number(text: str) -> int | float | None:

@@ -22,12 +22,17 @@ from attrpriv.studio.folder import digest_of
 from attrpriv.studio.html import Html
 from attrpriv.studio.plans import Planned
 
-CHANGED = (
-    "release: must be the plan that this page showed. Got another: the {what} changed since. Nothing was released; read the "
-    "plan below again."
+_CHANGED = (
+    "release: must be the plan that this page showed. Got another: the {what} changed since. This form released {much}; what "
+    "was released stands under Report and ledger. Read the plan below again."
 )
 _WORDS = {"policy": "policy", "head": "ledger", "files": "table, or a file that the policy names,", "plan": "plan"}
 _NONE = "none"
+
+
+def changed(name: str, *, begun: bool = False) -> UsageError:
+    """What to say of something that is another one than the page showed; `begun`: of several steps one was recorded."""
+    return UsageError(_CHANGED.format(what=_WORDS[name], much="a part of it" if begun else "nothing"))
 
 
 def bound(planned: Planned, told: Html) -> dict[str, str]:
@@ -44,7 +49,7 @@ def require_same(given: Mapping[str, str], now: Mapping[str, str]) -> None:
     """An error that says what is another one than the page showed."""
     for name, value in now.items():
         if given.get(name) != value:
-            raise UsageError(CHANGED.format(what=_WORDS[name]))
+            raise changed(name)
 
 
 class RestatedSession(Session):
@@ -58,16 +63,19 @@ class RestatedSession(Session):
     def _look(self, queries: tuple[Query, ...]) -> Request:
         asked = super()._look(queries)
         if asked.head not in self._heads:
-            raise UsageError(CHANGED.format(what=_WORDS["head"]))
+            raise self._changed("head")
         return asked
 
     def _time(self) -> str:
         """Asked for when all is drawn and nothing is recorded."""
         if self._draft.digest != self._seen:
-            raise UsageError(CHANGED.format(what=_WORDS["policy"]))
+            raise self._changed("policy")
         if self._draft.files != self._planned.files:
-            raise UsageError(CHANGED.format(what=_WORDS["files"]))
+            raise self._changed("files")
         return super()._time()
+
+    def _changed(self, name: str) -> UsageError:
+        return changed(name, begun=len(self._heads) > 1)
 
     def _commit(self, *said: Any) -> Entry:
         """Of several steps each is on top of the one before."""

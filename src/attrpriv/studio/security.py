@@ -7,6 +7,7 @@
 | no cookie, or a wrong one: it is handed out for the token in the start address, or once for a ticket | 403 |
 | a POST without the form token, or without an Origin | 403 |
 | a body that is no plain form, or longer than 64 KiB | 415, 413 |
+| a body that has not come after 30 seconds | 408 |
 | a method other than GET, HEAD and POST | 405 |
 
 What must never change: all of this is looked at before anything of the folder is; secrets are compared in constant time.
@@ -14,10 +15,12 @@ What must never change: all of this is looked at before anything of the folder i
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 64 * 1024
 _MOST_FIELDS = 2_000
+_LONGEST = 30.0  # seconds for a body
 CONTENT_POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -48,7 +52,7 @@ HEADERS = (
 
 @dataclass
 class Keys:
-    """The secrets of one run of the studio, and when it was last asked for anything."""
+    """The secrets of one run of the studio, and whether anybody uses it."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
@@ -57,6 +61,23 @@ class Keys:
     ticket: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
     """Good for one start; empty once it was used."""
     asked: float = field(default_factory=time.monotonic)
+    """When somebody last asked, or was last answered."""
+    answering: int = 0
+    """How many are being answered now."""
+
+    @property
+    def unused(self) -> float:
+        """For how many seconds nobody has waited for anything: a release may take longer than a studio stays unused."""
+        return 0.0 if self.answering else time.monotonic() - self.asked
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        self.answering += 1
+        try:
+            yield
+        finally:
+            self.answering -= 1
+            self.asked = time.monotonic()
 
     @property
     def host(self) -> str:
@@ -106,9 +127,11 @@ class Guard:
         found = self._refused(scope, headers) or self._started(scope)
         if found is None and scope["method"] == "POST":
             found = await self._read_form(scope, headers, receive)
-        if found is None:
-            self._keys.asked = time.monotonic()
-        await (self._app if found is None else found)(scope, receive, _with_headers(send))
+        if found is not None:
+            await found(scope, receive, _with_headers(send))
+            return
+        with self._keys.used():
+            await self._app(scope, receive, _with_headers(send))
 
     def _refused(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         keys, method = self._keys, scope["method"]
@@ -141,7 +164,12 @@ class Guard:
         if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
             return _no(415, "a form must be sent as plain fields; files cannot be sent.")
         length = headers.get("content-length", "0")
-        body = None if not length.isdecimal() or int(length) > MOST_BYTES else await _body(receive)
+        try:
+            body = (
+                None if not length.isdecimal() or int(length) > MOST_BYTES else await asyncio.wait_for(_body(receive), _LONGEST)
+            )
+        except TimeoutError:
+            return _no(408, "a form must be sent at once.")
         if body is None:
             return _no(413, "a form must not be longer than 64 KiB.")
         form = _fields(body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable
 
 import uvicorn
@@ -62,6 +61,6 @@ async def _serve(server: uvicorn.Server, sock: socket.socket, keys: Keys, idle: 
         started()
     while not serving.done():
         await asyncio.wait([serving], timeout=_LOOK)
-        if time.monotonic() - keys.asked > idle:
+        if keys.unused > idle:
             server.should_exit = True
     await serving

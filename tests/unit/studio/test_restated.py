@@ -76,7 +76,7 @@ def test_a_policy_that_is_changed_while_the_table_is_read_is_not_released(
     draft: Draft, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     while_it_is_read(monkeypatch, lambda: draft.path.write_text(draft.text + "# later\n", encoding="utf-8"))
-    with restated(draft) as session, pytest.raises(UsageError, match="the policy changed since"):
+    with restated(draft) as session, pytest.raises(UsageError, match=r"policy changed since\. This form released nothing"):
         session.release()
     assert not Session(policy=draft.path).ledger.entries
 
@@ -92,3 +92,32 @@ def test_what_another_process_releases_meanwhile_is_not_built_upon(draft: Draft,
     with restated(draft) as session, pytest.raises(UsageError, match="the ledger changed since"):
         session.release()
     assert [entry.digest for entry in Session(policy=draft.path).ledger.entries] == others
+
+
+def test_a_release_of_which_a_part_was_recorded_does_not_say_that_there_was_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several counts are released one after the other."""
+    given = {event: {"F": [0.3, 0.4], "M": [0.5, 0.6]} for event in ("weight > 150", "weight > 170")}
+    policy = school(
+        tmp_path,
+        protect=[{"secret": "share(gender = 'F')", "between": [0.4, 0.6]}],
+        assume={"kind": "counts", "sensitive": "gender", "given": given, "prior": {"F": 0.5}},
+        release=[f"count(*) filter (where {event})" for event in given],
+    )
+    draft = Draft(Folder.of(tmp_path), policy.name)
+    read_before: list[object] = []
+
+    def reading(*given: Any) -> Any:
+        if read_before:
+            draft.path.write_text(draft.text + "# later\n", encoding="utf-8")
+        read_before.append(given)
+        return read(*given)
+
+    monkeypatch.setattr("attrpriv.session.session.read", reading)
+    with (
+        restated(draft) as session,
+        pytest.raises(UsageError, match=r"the policy changed since\. This form released a part of it"),
+    ):
+        session.release()
+    assert len(Session(policy=draft.path).ledger.entries) == 1

@@ -14,7 +14,7 @@ from attrpriv.studio.draft import TODO
 from attrpriv.studio.numbers import amount_in, count_in, in_order, number_in, read_number, several_in, share_in
 from attrpriv.studio.pages.hide import promised
 from attrpriv.studio.skeleton import law_skeleton, skeleton
-from attrpriv.studio.sources import numbers_in, without
+from attrpriv.studio.sources import numbers_in, source_key, without, words_of
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (1.0, 0.0), (1.0, 1e-6), (3.0, 0.01), (10.0, 0.1)])
@@ -133,7 +133,11 @@ def test_a_skeleton_asks_for_what_is_needed(secret: str, release: str, named: st
     made = skeleton({"protect": [{"secret": secret}], "release": [release]}, COLUMNS, named)
     assert made["kind"] == kind
     assert str(made).count(TODO) == open_numbers
-    assert len(numbers_in({"assume": made}, "assume")) == open_numbers
+    numbers = numbers_in({"assume": made}, "assume")
+    assert len(numbers) == open_numbers
+    words = [words_of(place, {"assume": made}) for place, _, _ in numbers]
+    assert all(hint and "assume" not in what for what, hint in words)  # none is named by its place in a file
+    assert len(set(words)) == open_numbers
 
 
 def test_a_skeleton_without_a_query_or_categories_says_what_lacks() -> None:
@@ -146,6 +150,12 @@ def test_a_skeleton_without_a_query_or_categories_says_what_lacks() -> None:
 def test_the_ends_of_a_law() -> None:
     made = law_skeleton({"protect": [{"secret": "columns(stay, hours)"}]}, COLUMNS)
     assert made["hours"] == {"law": "uniform", "low": TODO, "high": TODO}
+    keys = [source_key(place) for place, _, _ in numbers_in({"reference": made | {"failure": "1e-9"}}, "reference")]
+    assert keys[::2] == ["reference.shares.stay.low", "reference.shares.hours.low", "reference.least_density"]
+    assert keys[-1] == ""
+    words = [words_of(place, {"reference": made})[0] for place, _, _ in numbers_in({"reference": made}, "reference")]
+    assert words[:2] == ["Lowest value of stay", "Highest value of stay"]
+    assert words[-1] == "Least density"
     with pytest.raises(UsageError, match="Got gender"):
         law_skeleton({"protect": [{"secret": "columns(gender)"}]}, COLUMNS)
 

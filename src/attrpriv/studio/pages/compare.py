@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from attrpriv.policy.edit import set_value
 from attrpriv.report.content import is_quick
 from attrpriv.session.derived import computed_line
 from attrpriv.studio.asked import Asked
-from attrpriv.studio.html import Html, field, figure, h, heading, listed, paragraph, table, together
-from attrpriv.studio.layout import SCREENS, alert, further
+from attrpriv.studio.html import Html, field, figure, h, heading, id_of, listed, paragraph, table, together
+from attrpriv.studio.layout import SCREENS, alert, further, left_to_decide
 from attrpriv.studio.numbers import number_in, read_number
 from attrpriv.studio.slider import slider
 
@@ -47,13 +48,15 @@ _SCREEN = {
 
 # Where a public fact has a field; any other one is written in the policy file.
 _FACT = {"bounds": "publish", "resolution": "publish", "left out": "publish", "reference": "know", "public records": "know"}
+_OF_COLUMN = re.compile(r"\b(bounds|resolution) of ([^,]+)")
+_END = {"bounds": "low", "resolution": "step"}
 
 
 def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
     except AttrprivError as error:
-        return together(paragraph("Nothing can be compared with the policy as it is."), alert(error), further(asked, "files"))
+        return together(paragraph("Nothing can be compared with the policy as it is."), left_to_decide(asked, error))
     return together(
         _refused(asked, planned),
         None if planned.held is None else paragraph(f"Of the ledger: {planned.held}", "note"),
@@ -65,7 +68,7 @@ def show(asked: Asked) -> Html:
         [paragraph(f"Warning: {line}", "warn") for line in planned.advice],
         listed(map(computed_line, planned.ranked.computed)) if planned.ranked is not None else None,
         None if planned.view is None else _view(planned.view, "view"),
-        further(asked, "files"),
+        further(asked, "files") if planned.refusal is None else None,
     )
 
 
@@ -73,9 +76,13 @@ def _refused(asked: Asked, planned: Planned) -> Html | None:
     """Why nothing can be released, and where that is changed."""
     if planned.refusal is None:
         return None
-    places = dict.fromkeys(place for one in planned.refusal.causes if (place := place_of(one)) is not None)
-    ways = [h("li", h("a", _CHANGE.format(SCREENS[place]), href=asked.address(place))) for place in places if place != "files"]
-    ways += [h("li", _WRITE, " ", h("a", "See the file", href=asked.address("files")))] if "files" in places else []
+    places = dict.fromkeys((place, field_of(one)) for one in planned.refusal.causes if (place := place_of(one)) is not None)
+    ways = [
+        h("li", h("a", _CHANGE.format(SCREENS[place]), href=asked.address(place) + field))
+        for place, field in places
+        if place != "files"
+    ]
+    ways += [h("li", _WRITE, " ", h("a", "See the file", href=asked.address("files")))] if ("files", "") in places else []
     return together(heading("Nothing can be released as it stands"), alert(planned.refusal), h("ul", ways) if ways else None)
 
 
@@ -86,13 +93,27 @@ def place_of(refusal: Refusal) -> str | None:
     return next((screen for words, screen in _FACT.items() if words in refusal.way_out), "files")
 
 
+def field_of(refusal: Refusal) -> str:
+    """The field of that screen, where it is a single one."""
+    if refusal.cause is Cause.BUDGET:
+        return "#delta" if "delta" in refusal.way_out and "epsilon" not in refusal.way_out else "#epsilon"
+    fact = _OF_COLUMN.search(refusal.way_out)
+    return "" if fact is None else f"#{id_of(f'{_END[fact[1]]}:{fact[2]}')}"
+
+
 def _budget(asked: Asked, planned: Planned) -> Html:
     stated = asked.draft.stated
     epsilon, delta = (asked.one(name, str(stated.get(name, 0))) for name in _BUDGET)
     form = asked.send(
         "Use this budget",
-        field("Epsilon", "epsilon", epsilon, inputmode="decimal"),
-        field("Delta", "delta", delta, hint="0, or small, such as 1e-6", inputmode="decimal"),
+        field("Epsilon", "epsilon", epsilon, hint="smaller hides more and costs more noise", inputmode="decimal"),
+        field(
+            "Delta",
+            "delta",
+            delta,
+            hint="the chance that the promise fails; 0, or such as 1e-6",
+            inputmode="decimal",
+        ),
         do="budget",
     )
     return together(heading("The budget"), slider(asked, planned), form)

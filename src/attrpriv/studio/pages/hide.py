@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from attrpriv.cli.proposal import MEASURES, is_sensitive
 from attrpriv.errors import AttrprivError, UsageError
@@ -13,13 +13,24 @@ from attrpriv.policy.edit import append, remove, set_value
 from attrpriv.problem.secret import Secret
 from attrpriv.queries.query import quoted
 from attrpriv.studio.asked import Asked, secrets, whole_columns
-from attrpriv.studio.draft import TODO
-from attrpriv.studio.html import Html, checks, choice, field, figure, heading, listed, paragraph, together
+from attrpriv.studio.draft import TODO, Place
+from attrpriv.studio.html import Html, checks, choice, field, figure, h, heading, listed, paragraph, together
 from attrpriv.studio.layout import further, state_of
-from attrpriv.studio.numbers import amount_in, count_in, in_order, share_in
+from attrpriv.studio.numbers import HIGHER, LOWER, amount_in, count_in, in_order, share_in
 from attrpriv.studio.sources import without
 
 TITLE = "What to hide"
+_NO_RANGE = "between: must be two numbers, between which it lies for sure. Got none."
+Read: TypeAlias = Callable[[str, str], int | float]
+# What to put for an end and for a distance.
+_HINTS: Mapping[Read, tuple[str, str]] = {
+    amount_in: ("a number, such as 20000", "numbers at most this far apart look alike; empty: all of the range"),
+    share_in: (
+        "a share with its percent sign, such as 25%",
+        "shares at most this far apart look alike; empty: all of the range",
+    ),
+    count_in: ("a number of rows, such as 250", "numbers at most this far apart look alike; empty: all of the range"),
+}
 
 
 def show(asked: Asked) -> Html:
@@ -53,7 +64,7 @@ def _hidden(asked: Asked, stated: Mapping[str, Any]) -> Html | None:
         if not name or TODO in name:
             continue
         parts.append(heading(name, 3))
-        parts += _drawn(asked, place)
+        parts += [*_drawn(asked, place), _range(asked, place, one)]
         parts.append(asked.send(f"Do not hide {name}", do="remove", place=str(place), kind="plain"))
     return together(heading("Hidden now"), parts) if parts else None
 
@@ -139,13 +150,15 @@ def _mean(asked: Asked, columns: Mapping[str, str]) -> Html:
     return asked.send(
         "Hide this average",
         choice("Column", "column", [(name, name) for name in able], asked.one("column", first) if mine else first, of="mean"),
-        _ends(asked, "mean", "a number, such as 20000", "numbers at most this far apart look alike; empty: all of the range"),
+        _ends(asked, "mean", *_HINTS[amount_in]),
         do="mean",
     )
 
 
 def _share(asked: Asked, columns: Mapping[str, str]) -> Html:
     able = [name for name, kind in columns.items() if kind != "other"]
+    if not able:
+        return paragraph("The table has no column of numbers, texts or truth values.", "dim")
     first = next((name for name in able if is_sensitive(name) and columns[name] not in MEASURES), able[0])
     mine = asked.one("do") == "share"
     return asked.send(
@@ -180,9 +193,31 @@ def _columns(asked: Asked, columns: Mapping[str, str]) -> Html:
     )
 
 
-def _ends(asked: Asked, of: str, hint: str, near: str) -> Html:
+def _range(asked: Asked, place: int, secret: Mapping[str, Any]) -> Html:
+    """To change the range of a secret; of one with sets, or of several statistics together, that is written in the file."""
+    do, known = f"range:{place}", _stated_range(secret)
+    if known is None:
+        return together()
+    form = asked.send("Save the range", _ends(asked, do, *_HINTS[known[0]], known[1:]), do=do, kind="plain")
+    return h("details", h("summary", "Change its range"), form, open=asked.one("do") == do)
+
+
+def _stated_range(secret: Mapping[str, Any]) -> tuple[Read, str, str, str] | None:
+    """How its numbers are read; its ends and its distance, as they are written."""
+    kind = str(secret.get("secret", "")).partition("(")[0].strip().lower()
+    read = {"mean": amount_in, "sum": amount_in, "share": share_in, "count": count_in}.get(kind)
+    match secret.get("between", ["", ""]), secret.get("within", ""):
+        case [str(low), str(high)], str(within) if read is not None and "cases" not in secret:
+            return read, low, high, within
+    return None
+
+
+def _ends(asked: Asked, of: str, hint: str, near: str, known: Sequence[str] = ("", "", "")) -> Html:
     mine = asked.one("do") == of
-    kept = {name: asked.one(name) if mine else "" for name in ("low", "high", "within")}
+    kept = {
+        name: asked.one(name) if mine else "" if one == TODO else one
+        for name, one in zip(("low", "high", "within"), known, strict=True)
+    }
     return together(
         field("It lies between", "low", kept["low"], of=of, hint=hint),
         field("and", "high", kept["high"], of=of),
@@ -194,7 +229,8 @@ def _ends(asked: Asked, of: str, hint: str, near: str) -> Html:
 
 
 def act(asked: Asked) -> str:
-    made = {"mean": _new_mean, "share": _new_share, "columns": _new_columns, "remove": _removed}.get(asked.one("do"))
+    what = asked.one("do").partition(":")[0]
+    made = {"mean": _new_mean, "share": _new_share, "columns": _new_columns, "range": _new_range, "remove": _removed}.get(what)
     if made is None:
         raise UsageError("do: must be a form of this page. Got another.")
     asked.draft.change(asked.seen, made(asked))
@@ -238,6 +274,30 @@ def _removed(asked: Asked) -> str:
     return without(text, "reference") if gone and "reference" in stated else text
 
 
+def _new_range(asked: Asked) -> str:
+    """What was left as it is written in the file stays as it is."""
+    place, protected = count_in("place", asked.one("do").partition(":")[2]), asked.draft.stated.get("protect")
+    secret = protected[place] if isinstance(protected, list) and place < len(protected) else None
+    known = _stated_range(secret) if isinstance(secret, dict) else None
+    if known is None:
+        raise UsageError("place: must be one of the secrets. Got another.")
+    read, *ends, distance = known
+    low, high, within = (asked.one(name) for name in ("low", "high", "within"))
+    text = asked.draft.text
+    if [low, high] != ends:
+        text = _put(text, ("protect", place, "between"), _between(low, high, read) if low or high else None)
+    if within != distance:
+        text = _put(text, ("protect", place, "within"), read("within", within) if within else None)
+    if not (low or high or within):
+        raise UsageError(_NO_RANGE)
+    return text
+
+
+def _put(text: str, place: Place, value: object) -> str:
+    """Removed where it is none now."""
+    return remove(text, place) if value is None else set_value(text, place, value)
+
+
 def _added(asked: Asked, secret: dict[str, Any]) -> str:
     """In the place of the open one, else behind the others."""
     draft, stated = asked.draft, asked.draft.stated
@@ -252,13 +312,17 @@ def _added(asked: Asked, secret: dict[str, Any]) -> str:
     return text
 
 
-def _pairs(asked: Asked, read: Callable[[str, str], int | float]) -> dict[str, Any]:
+def _pairs(asked: Asked, read: Read) -> dict[str, Any]:
     """A range and a distance, in the unit that `read` reads."""
     low, high, within = asked.one("low"), asked.one("high"), asked.one("within")
     if not (low or high or within):
-        raise UsageError("between: must be two numbers, between which it lies for sure. Got none.")
-    found: dict[str, Any] = {"between": in_order("between", read("between", low), read("between", high))} if low or high else {}
+        raise UsageError(_NO_RANGE)
+    found: dict[str, Any] = {"between": _between(low, high, read)} if low or high else {}
     return {**found, "within": read("within", within)} if within else found
+
+
+def _between(low: str, high: str, read: Read) -> list[int | float]:
+    return in_order("between", read(LOWER, low), read(HIGHER, high))
 
 
 def _known(asked: Asked, column: str) -> str:

@@ -10,15 +10,16 @@ from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.policy.edit import set_value
 from attrpriv.queries.derived import parse_questions
 from attrpriv.studio.asked import Asked, releases, secrets, whole_columns
-from attrpriv.studio.draft import TODO, stated, written
+from attrpriv.studio.draft import TODO, Place, stated, written
 from attrpriv.studio.folder import TABLES
 from attrpriv.studio.html import Html, choice, field, figure, h, heading, paragraph, table, together
 from attrpriv.studio.layout import further, state_of
 from attrpriv.studio.numbers import number_in
 from attrpriv.studio.skeleton import law_skeleton, skeleton
-from attrpriv.studio.sources import numbers_in, sourced, without
+from attrpriv.studio.sources import LEAST_DENSITY, numbers_in, source_key, sourced, with_source, without, words_of
 
 TITLE = "What everybody may know"
+_DENSITY = "reference.least_density"
 _NEVER = "It must have been known before the table was looked at, and never have been made from it."
 
 
@@ -44,16 +45,18 @@ def _no_files() -> Html:
 def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
     known = said.get("reference")
     known = known if isinstance(known, dict) else {}
+    density = str(known.get("least_density", TODO)).replace(TODO, "0.8")
     files = _files(asked, said)
     form = asked.send(
         "Use this reference",
-        choice("Public records with the hidden columns", "file", files, str(known.get("file", ""))),
+        choice("Public records with the hidden columns", "file", files, asked.one("file", str(known.get("file", "")))),
         field(
             "Least density",
             "least_density",
-            asked.one("least_density", str(known.get("least_density", "0.8"))),
-            hint="each public value is at least so many times as common in this table as in public; above 0, at most 1",
+            asked.one("least_density", density),
+            hint=LEAST_DENSITY,
         ),
+        field("Source", "source", asked.one("source", _named(said)), hint="where this number comes from"),
         do="reference",
     )
     return together(
@@ -73,6 +76,12 @@ def _reference(asked: Asked, said: Mapping[str, Any]) -> Html:
     )
 
 
+def _named(said: Mapping[str, Any]) -> str:
+    """The source of the least density."""
+    known = said.get("source")
+    return str(known.get(_DENSITY, "")) if isinstance(known, dict) else ""
+
+
 # -------------------------------------------------------------------------------------------------------------- an assumption
 
 
@@ -85,8 +94,9 @@ def _assumption(asked: Asked, said: Mapping[str, Any]) -> Html:
         asks,
         do="fit",
     )
-    needs = (asks and _published(asked, of="typed"), _categories(asked, said))
+    needs = (asks and _published(asked, of="skeleton"), _categories(asked, said))
     typed = asked.send("State the numbers one by one", needs, do="skeleton", kind="plain")
+    anew = (paragraph("What is assumed now is dropped, and every number is asked for. It can be undone."), typed)
     return together(
         paragraph(
             "An adversary may know how columns go together in public. The promise holds against whoever knows this, and no "
@@ -98,7 +108,7 @@ def _assumption(asked: Asked, said: Mapping[str, Any]) -> Html:
         heading("Or number by number"),
         paragraph("From surveys or studies, each with its source.") if "assume" not in said else None,
         _numbers(asked, said, "assume"),
-        typed,
+        h("details", h("summary", "Ask for the numbers anew"), anew) if "assume" in said else typed,
     )
 
 
@@ -115,8 +125,8 @@ def _published(asked: Asked, of: str = "fit") -> Html:
 def _categories(asked: Asked, said: Mapping[str, Any]) -> Html | None:
     if not any(str(one.get("secret", "")).startswith(("share(", "count(")) for one in secrets(said)):
         return None
-    hint = "all values of the hidden column, as they are written in the table, with commas between, such as yes, no"
-    return field("Its categories", "categories", asked.one("categories"), of="typed", hint=hint)
+    hint = "by its definition, as the table writes them, with commas between, such as yes, no"
+    return field("All values of the hidden column", "categories", asked.one("categories"), of="skeleton", hint=hint)
 
 
 def _verdicts(asked: Asked) -> Html | None:
@@ -151,23 +161,28 @@ def _assumption_file(asked: Asked) -> Path:
 
 
 def _numbers(asked: Asked, said: Mapping[str, Any], key: str) -> Html | None:
-    """Every number under a key with its source, to be changed."""
-    found = numbers_in(said, key)
+    """Every number under a key with its source, to be changed; what the form above asks for is not asked for twice."""
+    above = ("reference", "least_density") if "file" in said.get(key, {}) else None
+    found = [one for one in numbers_in(said, key) if one[0] != above]
     if not found:
         return None
-    lines = [
-        h(
-            "fieldset",
-            h("legend", written(place)),
-            field("Value", f"value:{written(place)}", "" if TODO in value else value, of="n"),
-            field("Source", f"source:{written(place)}", source, of="n", hint="where it comes from")
-            if key == "assume"
-            else None,
-            class_="number",
-        )
-        for place, value, source in found
-    ]
+    lines = [_line(asked, said, place, "" if TODO in value else value, source) for place, value, source in found]
     return asked.send("Save the numbers", lines, do=f"numbers:{key}")
+
+
+def _line(asked: Asked, said: Mapping[str, Any], place: Place, value: str, source: str) -> Html:
+    """A number, and where it comes from; as it was typed, where that was refused."""
+    (what, hint), name = words_of(place, said), written(place)
+    value, source = asked.one(f"value:{name}", value), asked.one(f"source:{name}", source)
+    return h(
+        "fieldset",
+        h("legend", what),
+        field("Value", f"value:{name}", value, of="numbers", hint=hint),
+        field("Source", f"source:{name}", source, of="numbers", hint="where it comes from, such as a survey and its year")
+        if source_key(place)
+        else None,
+        class_="number",
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------------- changes
@@ -184,9 +199,11 @@ def act(asked: Asked) -> str:
     elif what == "law":
         text = set_value(asked.draft.text, ("reference",), law_skeleton(asked.draft.stated, asked.columns()))
     elif what == "reference":
-        text = set_value(asked.draft.text, ("reference", "file"), _other_records(asked).name)
+        text, known = asked.draft.text, asked.draft.stated.get("reference")
+        text = text if isinstance(known, dict) and "file" in known else without(text, "reference")  # a law goes
+        text = set_value(text, ("reference", "file"), _other_records(asked).name)
         density = number_in("least_density", asked.one("least_density"))
-        text = set_value(text, ("reference", "least_density"), density)
+        text = with_source(set_value(text, ("reference", "least_density"), density), _DENSITY, asked.one("source"))
     else:
         raise UsageError("do: must be a form of this page. Got another.")
     asked.draft.change(asked.seen, text)

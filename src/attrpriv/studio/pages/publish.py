@@ -14,6 +14,7 @@ from attrpriv.studio.asked import Asked, releases, secrets
 from attrpriv.studio.html import Html, checks, choice, field, h, heading, listed, paragraph, together
 from attrpriv.studio.layout import further, state_of
 from attrpriv.studio.numbers import amount_in, count_in, in_order
+from attrpriv.studio.sources import with_source
 
 TITLE = "What to publish"
 _STATISTICS = {"avg": "average", "sum": "sum", "count": "number of rows"}
@@ -84,14 +85,19 @@ def _facts(asked: Asked, stated: Mapping[str, Any], columns: Mapping[str, str]) 
         return None
     lines = []
     for name in read:
-        low, high = _bounds(stated, name)
+        low, high = (
+            asked.one(f"{end}:{name}", known) for end, known in zip(("low", "high"), _bounds(stated, name), strict=True)
+        )
         lines.append(
             h(
                 "fieldset",
                 h("legend", name),
-                field("At least", f"low:{name}", low),
-                field("At most", f"high:{name}", high),
-                field("Spacing", f"step:{name}", _step(stated, name), hint="1 for whole numbers"),
+                field("At least", f"low:{name}", low, hint="the lowest that the column can hold"),
+                field("At most", f"high:{name}", high, hint="the highest"),
+                field("Spacing", f"step:{name}", asked.one(f"step:{name}", _step(stated, name)), hint="1 for whole numbers"),
+                field(
+                    "Source", f"source:{name}", asked.one(f"source:{name}", _source(stated, name)), hint="where these come from"
+                ),
                 class_="number",
             )
         )
@@ -116,6 +122,11 @@ def _bounds(stated: Mapping[str, Any], name: str) -> tuple[str, str]:
 
 def _step(stated: Mapping[str, Any], name: str) -> str:
     return str(_mapping(stated, "resolution").get(name, ""))
+
+
+def _source(stated: Mapping[str, Any], name: str) -> str:
+    known = _mapping(stated, "source")
+    return str(known.get(f"bounds.{name}", known.get(f"resolution.{name}", "")))
 
 
 def _columns_read(stated: Mapping[str, Any]) -> list[str]:
@@ -196,6 +207,19 @@ def _new_facts(asked: Asked) -> str:
             text = _set(text, ("bounds", name), ends)
         if step != _step(stated, name):
             text = _set(text, ("resolution", name), amount_in(f"resolution.{name}", step) if step else None)
+        text = _sourced(asked, text, name, {"bounds": bool(low or high), "resolution": bool(step)})
+    return text
+
+
+def _sourced(asked: Asked, text: str, name: str, there: Mapping[str, bool]) -> str:
+    """The one source of a column's facts stands for each of them that is there; a fact that goes takes its own along."""
+    said, known = asked.one(f"source:{name}"), _mapping(asked.draft.stated, "source")
+    if said and not any(there.values()):
+        raise UsageError(f"source:{name}: must be that of a number. Got no number of {name}.")
+    for key, fact in there.items():
+        place = f"{key}.{name}"
+        if not fact or said != _source(asked.draft.stated, name) or place not in known:
+            text = with_source(text, place, said if fact else "")
     return text
 
 

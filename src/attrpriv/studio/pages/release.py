@@ -10,10 +10,10 @@ from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.methods.base.view_plan import REAL_RECORDS
 from attrpriv.studio.asked import Asked
 from attrpriv.studio.html import Html, field, heading, listed, paragraph, table, together
-from attrpriv.studio.layout import alert, further
+from attrpriv.studio.layout import alert, further, left_to_decide
 from attrpriv.studio.notebook import view_name
 from attrpriv.studio.pages.compare import ANSWERS, answer_rows
-from attrpriv.studio.restated import CHANGED, RestatedSession, bound, require_same
+from attrpriv.studio.restated import RestatedSession, bound, changed, require_same
 
 if TYPE_CHECKING:
     from attrpriv.methods.base.plan import Plan
@@ -26,7 +26,7 @@ def show(asked: Asked) -> Html:
     try:
         planned = asked.studio.plans.of(asked.draft)
     except AttrprivError as error:
-        return together(paragraph("Nothing can be released with the policy as it is."), alert(error))
+        return together(paragraph("Nothing can be released with the policy as it is."), left_to_decide(asked, error))
     if planned.refusal is not None:
         return together(alert(planned.refusal), further(asked, "compare"))
     told = _restated(planned)
@@ -96,7 +96,7 @@ def act(asked: Asked) -> str:
     if asked.one("typed") != phrase(asked):
         raise UsageError(f"confirmation: must be the words {phrase(asked)!r}. Nothing was released.")
     if asked.seen != asked.draft.digest:
-        raise UsageError(CHANGED.format(what="policy"))
+        raise changed("policy")
     planned = asked.studio.plans.of(asked.draft)
     require_same({name: asked.one(name) for name in asked.form}, bound(planned, _restated(planned)))
     if planned.refusal is not None:
