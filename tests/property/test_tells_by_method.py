@@ -379,6 +379,7 @@ def test_a_second_release_is_told_with_the_first(tmp_path: Path) -> None:
         first = session.plan("avg(weight)", "gaussian", spend=0.5)
         session.release("avg(weight)", "gaussian", spend=0.5)
         second = session.plan("avg(height)", "gaussian")
+        public = session.plan("avg(height)", "constant")
     slopes = np.array([0.3 * 25, 0.2 * 4]) / 30_000 * 1_000
     spread = np.array([[25**2 * 0.91, 25 * 4 * (0.5 - 0.06)], [25 * 4 * (0.5 - 0.06), 16 * 0.96]]) / 10_000
     spread += np.diag([first.noise.scale**2, second.noise.scale**2])
@@ -389,3 +390,10 @@ def test_a_second_release_is_told_with_the_first(tmp_path: Path) -> None:
     assert both <= told.right
     assert told.right == pytest.approx(both, abs=2e-3)
     assert first.tells(1_000).after.right < told.right
+    # A public constant says nothing itself, and what was released before it stays told.
+    with_constant = public.tells(1_000).after
+    assert with_constant.how == "bound"
+    assert with_constant.right > 0.52
+    assert with_constant.right == pytest.approx(first.tells(1_000).after.right, abs=1e-3)
+    assert public.tells(5_000).after.right > with_constant.right
+    assert max(public.belief(at=60_000).worst) > 0.03  # of 41 values, which are alike beforehand

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pydantic import Field
 
@@ -245,9 +245,15 @@ class Outlook:
         return BestTest.of(found if known else None, how, self.plan.delta)
 
     @cached_property
+    def _joint(self) -> Evidence:
+        """The proof for everything released; that of an answer for which no row is read says nothing of what came before."""
+        own, earlier = self.plan.certificate.evidence, self.problem.earlier
+        return own if own.reads_rows or earlier is None else cast("Evidence", earlier)
+
+    @cached_property
     def _about(self) -> Evidence | None:
         """The proof for this secret alone; None where it does not tell several apart."""
-        evidence = self.plan.certificate.evidence
+        evidence = self._joint
         if len(self.problem.secrets) == 1:
             return evidence
         own = {
@@ -258,13 +264,14 @@ class Outlook:
 
     @property
     def _evidence(self) -> Evidence:
-        return self.plan.certificate.evidence if self._about is None else self._about
+        return self._joint if self._about is None else self._about
 
     @property
     def _how_after(self) -> How:
         """A proof for the worst of several secrets, and one without the noise for single rows, only bound what is told."""
         certificate = self.plan.certificate
         less = certificate.individuals is not None or (self._about is None and self._evidence.reads_rows)
+        less = less or self._joint is not certificate.evidence
         return _how(self._evidence.told_by) if certificate.exact and not less else "bound"
 
     @cached_property
