@@ -67,6 +67,7 @@ def test_it_says_what_an_approver_must_know(tmp_path: Path) -> None:
         *("What if a number is wrong?", "Who could still learn what", "Earlier releases", "The policy", "Commands"),
     ]
     assert "70.0%" in html
+    assert "at most e^1 (about 2.72) times as likely" in html
     assert "at most 54.7%" in html
     assert "is what the proof guarantees" in html  # 52.3% at 100 apart, where the exact answers reveal 52.1%
     assert html.count("national survey 2024") >= 2  # both standard deviations; and the policy itself
