@@ -140,7 +140,17 @@ def test_a_view_has_a_page(tmp_path: Path) -> None:
     )
     html = page(path)
     assert "What the view keeps" in html
+    assert "It keeps" in html
     assert "at most 50.0% right" in html
+
+
+def test_a_view_that_is_not_drawn_is_not_what_readers_get(tmp_path: Path) -> None:
+    """A count with noise, of a share that a view could hide as well."""
+    path = tmp_path / "hospital.yaml"
+    path.write_text((ROOT / "examples" / "hospital" / "hospital.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    html = page(path)
+    assert "(laplace)" in html
+    assert "It keeps" not in html
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:

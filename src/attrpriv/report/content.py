@@ -229,7 +229,9 @@ def _readers(facts: Facts) -> Iterator[str]:
         yield "" if plan.view is None else figure(subjects.kept(plan.view), f"r{place}-view")
     if facts.view is not None:
         yield figure(subjects.kept(facts.view), "view-kept")
-    yield listed((*facts.explained.get("The view", ()), *facts.explained.get("What to change", ())))
+    viewed = facts.view is not None or any(plan.view is not None for _, plan in facts.chosen)
+    of_view = facts.explained.get("The view", ()) if viewed or not facts.chosen else ()  # a view that is not drawn is no answer
+    yield listed((*of_view, *facts.explained.get("What to change", ())))
 
 
 def _answer(plan: Plan, place: int) -> tuple[str, ...]:
