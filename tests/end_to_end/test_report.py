@@ -63,11 +63,13 @@ def test_it_says_what_an_approver_must_know(tmp_path: Path) -> None:
     html = page(school(tmp_path, **{"assume.sd": "national survey 2024"}))
     assert [one for one in parsed(html).headings if one[0].isupper()] == [
         *("Release of avg(weight)", "Summary", "Signatures", "What an outsider could learn", "What readers get"),
-        *("The assumptions, to be ticked", "Where each number comes from", "What if a number is wrong?"),
-        *("Who could still learn what", "Earlier releases", "The policy", "Commands"),
+        *("The assumptions, to be ticked", "From whom it is hidden", "Where each number comes from"),
+        *("What if a number is wrong?", "Who could still learn what", "Earlier releases", "The policy", "Commands"),
     ]
     assert "70.0%" in html
+    assert "at most e^1 (about 2.72) times as likely" in html
     assert "at most 54.7%" in html
+    assert "is what the proof guarantees" in html  # 52.3% at 100 apart, where the exact answers reveal 52.1%
     assert html.count("national survey 2024") >= 2  # both standard deviations; and the policy itself
     assert html.count(">missing<") == 8
     assert "8 of 10 numbers name no source" in html
@@ -138,7 +140,17 @@ def test_a_view_has_a_page(tmp_path: Path) -> None:
     )
     html = page(path)
     assert "What the view keeps" in html
+    assert "It keeps" in html
     assert "at most 50.0% right" in html
+
+
+def test_a_view_that_is_not_drawn_is_not_what_readers_get(tmp_path: Path) -> None:
+    """A count with noise, of a share that a view could hide as well."""
+    path = tmp_path / "hospital.yaml"
+    path.write_text((ROOT / "examples" / "hospital" / "hospital.yaml").read_text(encoding="utf-8"), encoding="utf-8")
+    html = page(path)
+    assert "(laplace)" in html
+    assert "It keeps" not in html
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,15 @@ import pytest
 from scipy.stats import norm
 
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.engines.tables import open_table
+from attrpriv.engines.view.draw import draw, view_table
 from attrpriv.methods.base.parts import TallyPart
 from attrpriv.methods.base.plan import Plan
+from attrpriv.methods.base.view_plan import ViewPlan
 from attrpriv.methods.choice.choose import plan
 from attrpriv.policy import Policy
 from attrpriv.session.session import Session
+from attrpriv.session.view_rows import cells_of
 from tests.conformance.test_mechanisms import PROBLEMS
 
 Floats = Any
@@ -74,13 +79,45 @@ def read_counts(value: float, tables: int, rng: np.random.Generator) -> Tables:
     return {"flu = 1": rng.choice(3, tables, p=law), "smoker = 1": np.full(tables, int(value))}
 
 
+def a_count(value: float, tables: int, rng: np.random.Generator, likely: float = 0.42) -> Tables:
+    """40 rows, of which so many are of smokers, who stay long with this chance, and others with chance 0.2."""
+    smokers = round(value)
+    stays = rng.binomial(smokers, likely, tables) + rng.binomial(40 - smokers, 0.2, tables)
+    yes, no = np.full(tables, smokers), np.full(tables, 40 - smokers)
+    return {"stay > 7": stays, "smoker is 'yes'": yes, "smoker is 'no'": no}
+
+
+def sets_of_counts(value: float, tables: int, rng: np.random.Generator) -> Tables:
+    """8 rows: fewer than 3 smokers or not, otherwise as the prior says."""
+    smokers = np.empty(0, int)
+    while len(smokers) < tables:
+        drawn = rng.binomial(8, 0.4, 8 * tables)
+        smokers = np.concatenate([smokers, drawn[(drawn >= 3) == bool(value)]])
+    smokers = smokers[:tables]
+    stays = rng.binomial(smokers, 0.4) + rng.binomial(8 - smokers, 0.6)
+    return {"stay > 7": stays, "smoker is 'yes'": smokers, "smoker is 'no'": 8 - smokers}
+
+
+def wards(value: float, tables: int, rng: np.random.Generator) -> Tables:
+    """40 rows in three wards."""
+    smokers = round(value)
+    found = rng.multinomial(smokers, [0.2, 0.5, 0.3], tables) + rng.multinomial(40 - smokers, [0.5, 0.3, 0.2], tables)
+    return {f"ward is '{name}'": found[:, k] for k, name in enumerate("abc")}
+
+
+def ages(value: float, tables: int, rng: np.random.Generator) -> Tables:
+    """Nothing is known of ages but that they are from 0 to 120: smokers are as old as can be, others as young."""
+    return {"age": np.full(tables, 120 * value / 40)}
+
+
 def groups(value: float, tables: int, rng: np.random.Generator) -> Tables:
     """1,000 rows, of which so many are women, with shorter hours."""
     women = round(1_000 * value)
-    mean = (36 * women + 42 * (1_000 - women)) / 1_000
-    spread = math.sqrt(121 * women + 144 * (1_000 - women)) / 1_000
-    sides = {"gender is 'F'": np.full(tables, women), "gender is 'M'": np.full(tables, 1_000 - women)}
-    return {"hours": mean + spread * rng.standard_normal(tables), **sides}
+    men = 1_000 - women
+    of_women = rng.multivariate_normal([36, 40], np.array([[121, 19.8], [19.8, 81]]) / women, tables)
+    of_men = rng.multivariate_normal([42, 38], np.array([[144, 12], [12, 100]]) / men, tables)
+    hours, old = ((women * of_women + men * of_men) / 1_000).T
+    return {"hours": hours, "age": old, "gender is 'F'": np.full(tables, women), "gender is 'M'": np.full(tables, men)}
 
 
 def a_hierarchy(value: float, tables: int, rng: np.random.Generator) -> Tables:
@@ -100,7 +137,15 @@ def records(value: float, tables: int, rng: np.random.Generator) -> Tables:
         rows = rng.integers(8, size=(400_000, 20), dtype=np.int8)
         kept = rows[school[rows].sum(axis=1) == round(20 * value)]
         found.append(hours[kept].mean(axis=1))
-    return {"hours": np.concatenate(found)[:tables]}
+    return {"hours": np.concatenate(found)[:tables], "school": np.full(tables, value)}
+
+
+def records_of_women(value: float, tables: int, rng: np.random.Generator) -> Tables:
+    """20 rows drawn from the file's women and men, so many of each."""
+    women = round(20 * value)
+    drawn = [rng.choice([30, 38, 45, 20], (tables, women)), rng.choice([40, 40, 41, 50], (tables, 20 - women))]
+    hours = np.concatenate(drawn, axis=1)
+    return {"hours": hours.mean(axis=1), "hours >= 40": (hours >= 40).sum(axis=1), "sex = 'F'": np.full(tables, women)}
 
 
 Law = Callable[[float, int, np.random.Generator], Tables]
@@ -122,6 +167,11 @@ ADDED: list[Any] = [
     ("an entry behind counts", "laplace", an_entry, (0, 1)),
     ("an entry behind counts", "gaussian", an_entry, (0, 1)),
     ("a hierarchy", "gaussian", a_hierarchy, (40_000, 80_000)),
+    ("a histogram", "laplace", wards, (10, 20)),
+    ("an average beside counts", "laplace", ages, (10, 20)),
+    ("a count, a set of counts", "laplace", sets_of_counts, (0, 1)),
+    ("a count, a set of counts", "gaussian", sets_of_counts, (0, 1)),
+    ("records, an average behind a share", "gaussian", records_of_women, (0.3, 0.4)),
     pytest.param("records", "gaussian", records, (9.6, 9.8), marks=pytest.mark.slow),  # the plan takes seconds
 ]
 DRAWN: list[Any] = [
@@ -131,6 +181,16 @@ DRAWN: list[Any] = [
     ("stated laws", "optimal", stated_laws, (0, 1)),
     ("stated laws, a count that can be read", "transport", read_counts, (0, 1)),
     ("stated laws, a count that can be read", "transport", read_counts, (0, 2)),
+    ("a count", "transport", a_count, (10, 20)),
+    ("a count, exact probabilities", "transport", partial(a_count, likely=0.4), (10, 20)),
+    ("a count, exact probabilities", "optimal", partial(a_count, likely=0.4), (10, 20)),
+    ("a count, a set of counts", "transport", sets_of_counts, (0, 1)),
+    ("records, a count behind a share", "gaussian", records_of_women, (0.3, 0.4)),
+    ("records, a count behind a share", "transport", records_of_women, (0.3, 0.4)),
+    ("records, an average behind a share", "transport", records_of_women, (0.3, 0.4)),
+    pytest.param("records", "transport", records, (9.6, 9.8), marks=pytest.mark.slow),  # the plan takes seconds
+    ("groups, several averages", "gaussian", groups, (0.25, 0.4)),
+    ("groups, several averages", "transport", groups, (0.25, 0.4)),
     ("groups, exact moments", "gaussian", groups, (0.25, 0.4)),
     ("groups, exact moments", "transport", groups, (0.25, 0.4)),
     ("a hierarchy", "transport", a_hierarchy, (40_000, 80_000)),
@@ -156,12 +216,11 @@ def read_of(made: Plan, table: Tables, k: int) -> Any:
     """What a plan's part reads of one table."""
     part: Any = made.part
     if isinstance(part, TallyPart):
-        (cell,) = part.tally.cells[:1]
-        counted = int(table[cell.where][k])
-        rest = [made.n - counted] if len(part.tally.cells) == 2 else []
-        return [counted, *rest], _sides(part.tally.categories, table, k, made.n)
+        counted = [int(table[cell.where][k]) for cell in part.tally.cells if cell.where in table]
+        rest = [made.n - sum(counted)] if len(part.tally.cells) > len(counted) else []
+        return [*counted, *rest], _sides(part.tally.categories, table, k, made.n)
     columns = [column.column for column in part.columns]
-    averages = [Fraction(float(table[name][k])) for name in (*columns, *made.read_columns)]
+    averages = [Fraction(float(table[name][k])).limit_denominator(10**9) for name in (*columns, *made.read_columns)]
     return averages, _sides(part.categories, table, k, made.n)
 
 
@@ -240,12 +299,59 @@ def test_weights_tell_what_is_said() -> None:
     assert best_right(answers[0], answers[1]) <= told.after.right + 0.25 < 0.8 < told.before.right
 
 
+SEX = {"values": ["F", "M"], "shares": [0.35, 0.65]}
+STATED = {"sex": SEX, "least_density": 0.6, "failure": 1e-9, "rarest_event": 0.01}
+VIEWED: list[Any] = [
+    {"protect": [{"secret": "share(sex = 'F')", "between": [0.25, 0.4]}]},
+    {"protect": [{"secret": "columns(sex)"}], "reference": STATED},
+]
+
+
+def averages_of_rows(share: float, view: ViewPlan | None, policy: Policy) -> Floats:
+    """Average weights in 5 views of 2,000 rows, women being lighter; of all rows where there is no view.
+
+    Each row has 20 weights, which are independent, so that few views give many averages.
+    """
+    rng, found = np.random.default_rng(8), []
+    women = round(2_000 * share)
+    for _ in range(5):
+        weights = np.concatenate([rng.normal(60, 10, (women, 20)), rng.normal(80, 10, (2_000 - women, 20))])
+        if view is not None:
+            sexes = ["F"] * women + ["M"] * (2_000 - women)
+            source, rule = open_table(pd.DataFrame({"sex": sexes, "weights": list(weights)})), cells_of(view, policy)
+            shown = view_table(source, rule, draw(source, rule, 2_000, None), None, ())
+            weights = np.stack(shown.weights.execute().to_list())
+        found.append(weights.mean(axis=0))
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("stated", VIEWED, ids=["view", "reference view"])
+def test_views_tell_what_is_said(stated: Mapping[str, Any]) -> None:
+    """Of 100 averages of each side a share is off by 25 points at any threshold with probability below 1e-8."""
+    policy = Policy(epsilon=1.0, delta=1e-6, rows=2_000, **stated)
+    view = Session("no table", policy).view_plan()  # no row is read for it
+    shown = [averages_of_rows(share, view, policy) for share in (0.25, 0.4)]
+    told = view.tells().after
+    assert told.how == "bound"
+    assert told.right < 0.5 + 1e-6
+    assert best_right(shown[0], shown[1]) <= told.right + 0.25
+    plain = [averages_of_rows(share, None, policy) for share in (0.25, 0.4)]
+    assert best_right(plain[0], plain[1]) > told.right + 0.45  # rows of which none are left out
+
+
 def test_answers_without_noise_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these tells more by its exact answers than is said of the release."""
     monkeypatch.setattr("tests.property.test_tells_by_method.noise", lambda made, size, rng: np.zeros(size))
-    for label, mechanism, law, pair in (ADDED[1], ADDED[8], ADDED[11], ADDED[16]):
+    for label, mechanism, law, pair in (ADDED[1], ADDED[8], ADDED[11], ADDED[16], *ADDED[18:22]):
         made = plan(PROBLEMS[label], mechanism)
         assert by_noise(made, law, pair) > made.tells().after.right + 0.006
+
+
+def test_answers_that_are_handed_out_as_they_are_would_be_noticed() -> None:
+    for label, mechanism, law, pair in (DRAWN[0], DRAWN[2], DRAWN[12], *DRAWN[14:]):
+        tables = [law(value, MANY, np.random.default_rng(9)) for value in pair]
+        name = next(iter(tables[0]))
+        assert best_right(tables[0][name], tables[1][name]) > plan(PROBLEMS[label], mechanism).tells().after.right + 0.06
 
 
 # -------------------------------------------------------------------------------------------------------------- sequences
@@ -273,6 +379,7 @@ def test_a_second_release_is_told_with_the_first(tmp_path: Path) -> None:
         first = session.plan("avg(weight)", "gaussian", spend=0.5)
         session.release("avg(weight)", "gaussian", spend=0.5)
         second = session.plan("avg(height)", "gaussian")
+        public = session.plan("avg(height)", "constant")
     slopes = np.array([0.3 * 25, 0.2 * 4]) / 30_000 * 1_000
     spread = np.array([[25**2 * 0.91, 25 * 4 * (0.5 - 0.06)], [25 * 4 * (0.5 - 0.06), 16 * 0.96]]) / 10_000
     spread += np.diag([first.noise.scale**2, second.noise.scale**2])
@@ -283,3 +390,5 @@ def test_a_second_release_is_told_with_the_first(tmp_path: Path) -> None:
     assert both <= told.right
     assert told.right == pytest.approx(both, abs=2e-3)
     assert first.tells(1_000).after.right < told.right
+    # A public constant's proof says nothing of what was released before it.
+    assert public.tells(1_000).after.how == "unknown"

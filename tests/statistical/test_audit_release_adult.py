@@ -7,12 +7,16 @@ calls a right release broken with probability 1e-6; the distances found are 1.6 
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
+from typer.testing import CliRunner
 
 import attrpriv as ap
+from attrpriv.cli.app import app
 
 pytestmark = pytest.mark.slow
 
@@ -52,6 +56,32 @@ def test_the_broken_promise_is_found_at_the_default_size(records: pd.DataFrame, 
     assert all(one.broken for one in by_records)
     assert "36 or 37.4" in by_records[0].on
     assert max(one.epsilon or 0.0 for one in by_records) > epsilon
+
+
+def test_the_command_finds_it_at_its_default_size(records: pd.DataFrame, tmp_path: Path) -> None:
+    """Nothing is said of the pair, of sizes or of the mechanism, which is `transport`."""
+    asked = problem(records)
+    stated = {
+        "attrpriv": 1,
+        "data": "private.parquet",  # not there: no row of it is read
+        "rows": asked.n,
+        "epsilon": asked.epsilon,
+        "delta": asked.delta,
+        "protect": [{"secret": "mean(age)", "between": [36, 42], "within": 1.4}],
+        "assume": asked.theta[0].to_json(),
+        "resolution": {"age": 1, "hours": 1},
+        "release": ["avg(hours)"],
+    }
+    policy, public = tmp_path / "policy.yaml", tmp_path / "public.parquet"
+    policy.write_text(yaml.safe_dump(stated), encoding="utf-8")
+    records.to_parquet(public)
+    done = CliRunner().invoke(app, ["audit", str(policy), "--against", str(public), "--json"])
+    assert done.exit_code == 1, done.stderr
+    tried = json.loads(done.stdout)["tried"]
+    broken = [one for one in tried if one["broken"]]
+    assert {one["experiment"] for one in broken} == {"before the noise", "as released"}
+    assert all("36 or 37.4" in one["on"] for one in broken)
+    assert max(one["epsilon"] for one in broken) > 2.2
 
 
 def test_near_the_centre_the_promise_holds(records: pd.DataFrame) -> None:

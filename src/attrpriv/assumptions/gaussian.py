@@ -333,11 +333,11 @@ class Gaussian(Assumption):
     def explained(self) -> tuple[str, ...]:
         t = self.tolerance
         known = "correlation" if t.slope is None else "regression slope"
-        within = f"{t.correlation:.3g}" if t.slope is None else f"{t.slope:.3g} of itself"
+        within = _near(t.slope, " of itself") if t.slope is not None else _near(t.correlation or 0.0)  # one of them is stated
         return (
             f"Whoever believes that rows are independent and jointly normal in {', '.join(self.columns)}.",
-            f"They may know every standard deviation to within {t.sd:.3g} of itself and every mean to within {t.mean:.3g} sd.",
-            f"They may know every {known} to within {within}.",
+            f"They may know every standard deviation {_near(t.sd, ' of itself')} and every mean {_near(t.mean, ' sd')}.",
+            f"They may know every {known} {within}.",
         )
 
     def __str__(self) -> str:
@@ -364,3 +364,7 @@ def _require_variances(name: str, pairs: Mapping[str, float], columns: Sequence[
     for column in columns:
         if name == "covariance" and not pairs.get(f"{column}~{column}", 0.0) > 0:
             raise ValueError(f"covariance: {column}~{column} must be a positive variance.")
+
+
+def _near(tolerance: float, unit: str = "") -> str:
+    return f"to within {tolerance:.3g}{unit}" if tolerance else "exactly"

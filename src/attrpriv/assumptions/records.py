@@ -14,7 +14,7 @@ rows themselves are part of the assumption, so that a ledger can prove a release
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -143,8 +143,9 @@ class Records(Assumption):
     def public_records(self) -> PublicRecords | None:
         return self.file.records()
 
-    def public_tables(self) -> Sequence[PublicRecords]:
-        return [table.records() for table in self.tables]
+    def public_tables(self) -> Mapping[str, PublicRecords]:
+        further = {f"further[{k}]": table.records() for k, table in enumerate(self.further)}
+        return {"file": self.file.records(), **further}
 
     def explained(self) -> tuple[str, ...]:
         return (

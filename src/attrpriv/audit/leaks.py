@@ -52,6 +52,8 @@ Share = Annotated[Finite, Field(ge=0, le=1)]
 DISTANCE = 0.1
 MOST_VALUES = 4
 _FEW_VALUES = 20
+# So many have room in a heat map: statistics across, properties down.
+_ACROSS, _DOWN = 6, 12
 _SAME = SOLVED_DOWN
 
 
@@ -101,22 +103,26 @@ class LeakageMap(FrozenModel):
 
     @property
     def picture(self) -> Picture:
-        """A heat map: statistics across, properties down."""
-        across, down = self.statistics, self.properties
+        """A heat map: statistics across, properties down; where there are many, those of the largest leaks."""
+        across = _first(self.statistics, [one.statistic for one in self.largest], _ACROSS)
+        down = _first(self.properties, [one.property for one in self.largest], _DOWN)
         cells = [
             Cell(
                 across.index(one.statistic),
                 down.index(one.property),
                 2 * one.right - 1,
-                "itself" if one.same else f"{one.right:.0%}",
+                "itself" if one.same else _in_short(one.right),
             )
             for one in self.leaks
+            if one.statistic in across and one.property in down
         ]
-        worst = "; ".join(f"{one.statistic} reveals {one.property}: {one.right:.0%}" for one in self.largest[:3])
+        worst = "; ".join(f"{one.statistic} reveals {one.property}: {percent(one.right)}" for one in self.largest[:3])
+        left = len(self.leaks) - len(cells)
+        more = f" The first {len(cells)} of {len(self.leaks):,}; to_frame() and --json have all." if left else ""
         return Picture(
             "Which statistics give away which properties",
-            f"{self.meaning} The largest: {worst or 'none'}.",
-            Axis("statistic that is seen", names=across),
+            f"{self.meaning} The largest: {worst or 'none'}.{more}",
+            Axis(f"statistic that is seen{_of_all(across, self.statistics)}", names=across),
             Axis("property", names=down),
             tuple(cells),
         )
@@ -144,6 +150,21 @@ class LeakageMap(FrozenModel):
             for one in self.largest[:12]
         ]
         return "\n".join([self.meaning, *lines, *self.flags])
+
+
+def _first(names: tuple[str, ...], ranked: Sequence[str], most: int) -> tuple[str, ...]:
+    """The first of those that are ranked, in the order of all."""
+    kept = set(list(dict.fromkeys((*ranked, *names)))[:most])
+    return tuple(name for name in names if name in kept)
+
+
+def _in_short(right: float) -> str:
+    """For a field of a heat map; nothing is rounded to certainty."""
+    return ">99%" if 0.995 <= right < 1 else f"{right:.0%}"
+
+
+def _of_all(shown: tuple[str, ...], names: tuple[str, ...]) -> str:
+    return "" if len(shown) == len(names) else f" ({len(shown)} of {len(names)})"
 
 
 def leaks(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from attrpriv.errors import AttrprivError
-from attrpriv.formatting import some
+from attrpriv.formatting import number, some
 from attrpriv.methods.base.accuracy import is_warning
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.view_coverage import FIRST
@@ -52,7 +53,8 @@ def explain_policy(path: Path, queries: Sequence[str] | None) -> Explanation:
 
 def _hidden(policy: Policy, secret: Secret) -> str:
     # Not "odds change by e^epsilon but with probability delta": that is another promise, which does not follow from this one.
-    times = f"at most e^{policy.epsilon:g} times as likely for one of two such values as for the other"
+    factor = f"e^{policy.epsilon:g} (about {number(math.exp(policy.epsilon), 3)})"
+    times = f"at most {factor} times as likely for one of two such values as for the other"
     strength = f"whatever an answer may show is {times}"
     failing = f", plus a chance of {policy.delta:g}" if policy.delta else ""
     if policy.reference is not None and policy.reference.sorted:

@@ -129,8 +129,9 @@ def _wide(text: str) -> float:
 
 
 def _short(text: str) -> str:
-    """A name that leaves room for the others; the picture's description has all of them that matter."""
-    return text if len(text) <= _NAME else f"{text[: _NAME - 1]}\u2026"
+    """A name that leaves room for the others, cut in its middle: names of one column's values differ at their ends."""
+    head = _NAME // 2 - 1
+    return text if len(text) <= _NAME else f"{text[:head]}\u2026{text[head + 1 - _NAME :]}"
 
 
 def _title(picture: Picture) -> list[str]:

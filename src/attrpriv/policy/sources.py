@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _FACTS = ("bounds", "resolution", "ranges", "sizes", "composition", "missing", "known_rows")
 # Of a reference the rest is a decision, or counted from its file.
 _REFERENCE_FACTS = ("least_density", "shares")
-# Of an assumption: what names it, and what `attrpriv fit` says of itself.
-_NO_FACTS = ("kind", "schema_version", "fitted")
+# Of an assumption: what names it, what `attrpriv fit` says of itself, and which further laws are drawn from a public file.
+_NO_FACTS = ("kind", "schema_version", "fitted", "resamples")
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,12 @@ def stated_numbers(policy: Policy) -> tuple[StatedNumber, ...]:
     """Every number that the promise or the errors rest on, in the order of the policy."""
     found: list[tuple[str, str, str | None]] = [(place, value, None) for place, value in _facts(policy)]
     for place, member in _members(policy):
-        fitted = _fitted(member)
-        told = member.model_dump(mode="json", exclude_unset=True, exclude=set(_NO_FACTS))
-        found += [(where, value, fitted) for where, value in _leaves(told, place)]
+        files = member.public_tables() if member.lists_tables else {}
+        named = [(f"{place}.{key}", f"{one.rows:,} public rows", f"digest {one.digest[:16]}") for key, one in files.items()]
+        fitted = None if files else _fitted(member)
+        left_out = {*_NO_FACTS, *(key.partition("[")[0] for key in files)}
+        told = member.model_dump(mode="json", exclude_unset=True, exclude=left_out)
+        found += [*named, *((where, value, fitted) for where, value in _leaves(told, place))]
     return tuple(StatedNumber(place, value, source_of(policy.source, place) or fit) for place, value, fit in found)
 
 

@@ -140,9 +140,9 @@ class Assumption(FrozenModel):
         """What it was fitted on, so that a release can tell that this is another table; None: it is stated."""
         return None
 
-    def public_tables(self) -> Sequence[PublicRecords]:
-        """Where it `lists_tables`: all public tables that it rests on, none of which may be the private one."""
-        return ()
+    def public_tables(self) -> Mapping[str, PublicRecords]:
+        """Where it `lists_tables`: the public tables that it rests on, by the key of each; none may be the private one."""
+        return {}
 
     def public_centres(self) -> Mapping[str, tuple[float, float]]:
         """Mean and standard deviation of columns, both public: floats near them are added without rounding."""

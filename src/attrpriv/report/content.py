@@ -186,6 +186,8 @@ def _of_secret(plan: Plan, secret: str, name: str) -> Iterator[str]:
         yield paragraph(str(promised))
         return
     told = list(_at_distances(plan, promised))
+    if any(one.after.how == "bound" and one.after.right > one.before.right for one in told):
+        yield paragraph('"At most" is what the proof guarantees. It can stand above what the exact answers reveal.', "dim")
     yield table("Right guesses", ("Two values", "exact answers", "this release", "promise"), [_row(one) for one in told])
     known = [one for one in told if one.after.how != "unknown"]
     if len(known) > 1:
@@ -227,7 +229,9 @@ def _readers(facts: Facts) -> Iterator[str]:
         yield "" if plan.view is None else figure(subjects.kept(plan.view), f"r{place}-view")
     if facts.view is not None:
         yield figure(subjects.kept(facts.view), "view-kept")
-    yield listed((*facts.explained.get("The view", ()), *facts.explained.get("What to change", ())))
+    viewed = facts.view is not None or any(plan.view is not None for _, plan in facts.chosen)
+    of_view = facts.explained.get("The view", ()) if viewed or not facts.chosen else ()  # a view that is not drawn is no answer
+    yield listed((*of_view, *facts.explained.get("What to change", ())))
 
 
 def _answer(plan: Plan, place: int) -> tuple[str, ...]:
@@ -258,6 +262,7 @@ def _assumptions(facts: Facts) -> Iterator[str]:
     told = [line for _, plan in facts.chosen for line in plan.certificate.assumes]
     told += [] if facts.view is None else facts.view.certificate.assumes
     yield listed(dict.fromkeys(told), "checks")
+    yield heading("From whom it is hidden", 3)
     yield listed(facts.explained.get("From whom", ()))
     if not facts.numbers:
         return

@@ -65,7 +65,7 @@ def public_facts(policy: Policy, source: Source | None) -> tuple[int, Mapping[st
 
 def require_other_records(policy: Policy, opened: Opened) -> None:
     """An assumption must not have been fitted on this very table, nor a reference be its rows."""
-    tables = [one.public_tables() if one.lists_tables else (one.public_records(),) for one in policy.assume]
+    tables = [tuple(one.public_tables().values()) if one.lists_tables else (one.public_records(),) for one in policy.assume]
     for fit in (found for listed in tables for found in listed if found is not None):
         from attrpriv.engines.moments import require_other_table
         from attrpriv.engines.public_counts import require_other_rows

@@ -174,3 +174,15 @@ def test_an_unknown_kind_is_named() -> None:
         Assumption.of_kind({"kind": "cauchy"})
     with pytest.raises(ValueError, match="Got None"):
         Assumption.of_kind(7)
+
+
+def test_what_is_known_exactly_is_said_so() -> None:
+    stated: dict[str, Any] = {"sd": {"a": 1.0, "b": 2.0}, "correlation": {"a~b": 0.3}}
+    assert Gaussian(**stated, tolerance=0).explained()[1:] == (
+        "They may know every standard deviation exactly and every mean exactly.",
+        "They may know every correlation exactly.",
+    )
+    assert Gaussian(**stated, tolerance={"mean": 0.01, "sd": 0.02, "slope": 0.05}).explained()[1:] == (
+        "They may know every standard deviation to within 0.02 of itself and every mean to within 0.01 sd.",
+        "They may know every regression slope to within 0.05 of itself.",
+    )

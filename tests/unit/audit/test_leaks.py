@@ -15,6 +15,8 @@ import attrpriv as ap
 from attrpriv.audit.leaks import leaks, right_guesses
 from attrpriv.cli.app import app
 from attrpriv.errors import DataError, UsageError
+from attrpriv.pictures.marks import Cell
+from attrpriv.pictures.svg import _layout, _wide
 from tests.end_to_end.material import policy, write_policy
 
 
@@ -81,7 +83,27 @@ def test_words_numbers_and_pictures() -> None:
     assert len(found.to_frame()) == len(found.leaks)
     assert "<style>" in found._repr_html_()  # a notebook has none of ours
     worst = found.largest[0]
-    assert f"{worst.statistic} reveals {worst.property}: {worst.right:.0%}" in found.picture.description
+    assert f"{worst.statistic} reveals {worst.property}: " in found.picture.description
+
+
+def test_a_heat_map_of_many_columns_shows_the_largest_and_its_words_do_not_cover_each_other() -> None:
+    """32 columns: each field would be as wide as a letter."""
+    generator = np.random.default_rng(4)
+    table = pd.DataFrame({f"column_{k}": generator.normal(size=500) for k in range(30)})
+    table["seen"], table["hidden"] = table["column_7"] + table["column_9"] / 5, table["column_7"]
+    found = leaks(table, rows=500)
+    shown = found.picture
+    fields = [mark for mark in shown.marks if isinstance(mark, Cell)]
+    assert len(fields) == len(shown.x.names) * len(shown.y.names) < len(found.leaks) == 32 * 32
+    assert {"avg(seen)", "avg(hidden)"} <= set(shown.x.names)
+    assert {"mean(seen)", "mean(hidden)"} <= set(shown.y.names)
+    assert f"({len(shown.x.names)} of 32)" in shown.x.label
+    assert "to_frame() and --json have all" in shown.description
+    _, frame = _layout(shown)
+    room = (frame.right - frame.left) / len(shown.x.names)
+    assert all(_wide(one.text) < room for one in fields)
+    assert found.of("avg(seen)", "mean(hidden)").right < 1
+    assert not any(one.text == "100%" for one in fields)  # nothing is rounded to certainty
 
 
 def test_the_command(tmp_path: Path) -> None:

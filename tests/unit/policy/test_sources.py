@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from attrpriv.assumptions.recorded_table import RecordedTable
 from attrpriv.errors import PolicyError
 from attrpriv.policy import Policy
 from attrpriv.policy.sources import StatedNumber, source_of, stated_numbers
@@ -45,6 +46,20 @@ def test_what_a_reference_states_of_the_table_is_a_number_too() -> None:
     found = told(policy)
     assert found["reference.least_density"].source == "judgement, 2 May"
     assert [place for place, one in found.items() if one.source is None] == ["reference.shares.sex.shares"]
+
+
+def test_a_public_file_is_one_line_and_not_its_rows() -> None:
+    """Its rows are thousands of numbers, and the digest says which file they are."""
+    rows = {"school": [8, 9, 10, 11], "hours": [30, 38, 40, 45]}
+    assume = {"kind": "records", "file": RecordedTable.of(rows), "columns": ["school", "hours"], "resamples": {"number": 2}}
+    other = RecordedTable.of({**rows, "hours": [31, 38, 40, 45]})
+    secret = {"secret": "mean(school)", "between": [9, 10]}
+    source = {"assume.file": "census 2021"}
+    policy = Policy(epsilon=1.0, delta=1e-6, rows=20, protect=[secret], assume={**assume, "further": [other]}, source=source)
+    file, further = stated_numbers(policy)
+    assert (file.place, file.value, file.source) == ("assume.file", "4 public rows", "census 2021")
+    assert (further.place, further.value) == ("assume.further[0]", "4 public rows")
+    assert further.source == f"digest {other.records().digest[:16]}"
 
 
 def test_a_place_above_is_for_all_below(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ class ReleaseAudit(FrozenModel):
                 f"(epsilon {self.epsilon:g}, delta {self.delta:g})."
             )
         worst = max(broken, key=lambda one: one.right or 0.0)
-        return f"{asked} by {self.mechanism}: broken. {worst.told}"
+        return f"{asked} by {self.mechanism}: broken: {worst.told}"
 
     @property
     def would_not_show(self) -> tuple[str, ...]:
