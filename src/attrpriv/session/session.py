@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from attrpriv.accounting.hash_chain import Entry, Kind
 from attrpriv.accounting.ledger import AnsweredError, Belonging, Ledger
-from attrpriv.accounting.standing import Candidate, StaleError, mixed, require_same_table
+from attrpriv.accounting.standing import Candidate, StaleError, mixed, require_same_table, undrawn
 from attrpriv.engines.tables import Source
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.frozen.requirements import shown
@@ -293,6 +293,8 @@ class Session(Recorded):
 
     def _problem(self, asked: Request, spend: float | None, *, must_say: bool) -> Problem:
         """Of what is new; of recorded answers alone, as if nothing had been released."""
+        if asked.known.standing.undrawn:
+            raise undrawn(self.ledger_name)
         n, types = self._public_facts()
         queries = asked.new or asked.queries
         require_columns(queries, self.policy, types)
