@@ -42,9 +42,9 @@ def guarded(as_json: bool) -> Iterator[None]:
     except AttrprivError as error:
         kind, message, code = error.kind, str(error), error.exit_code
         ways, refusals = error.ways, refusals_of(error)
-    except (BrokenPipeError, typer.Exit, typer.Abort):
+    except (BrokenPipeError, typer.Exit):
         raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # Abort: the input ended at a question, as by Ctrl-D
         kind, message, code = _STOPPED
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1

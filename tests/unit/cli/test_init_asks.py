@@ -258,6 +258,25 @@ def test_in_a_terminal_it_asks(terminal: tuple[int, int], place: Path) -> None:
     assert run("check", "staff.yaml").exit_code == 0
 
 
+@pytest.mark.parametrize("key", [b"\x04", b"\x03"], ids=["Ctrl-D", "Ctrl-C"])
+def test_leaving_a_question_is_one_line_and_writes_nothing(key: bytes, terminal: tuple[int, int], place: Path) -> None:
+    ours, theirs = terminal
+    before = sorted(place.iterdir())
+    # A session of its own, whose terminal sends it Ctrl-C.
+    opened = "import os, fcntl, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0)"
+    command = [sys.executable, "-c", f"{opened}; from attrpriv.cli import main; main()", "init", "staff.parquet"]
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place)
+    shown = b""
+    while not shown.endswith(b"2 or 3: "):
+        shown += os.read(ours, 100_000)
+    os.write(ours, key)
+    assert process.wait(120) == 130
+    rest = os.read(ours, 100_000).decode()
+    assert rest.rstrip().endswith("attrpriv: stopped. What was released before that, if anything, is in the ledger.")
+    assert "Traceback" not in rest
+    assert sorted(place.iterdir()) == before
+
+
 def test_a_range_or_a_distance_that_cannot_be_is_asked_for_again() -> None:
     wrong = ("14,12", "low,high", "12,inf", "12")
     told, said = talk("staff.parquet", "1", "education", "avg(hours)", "", *wrong, "12,14", "12,14", "0", "-1", "0.2")
