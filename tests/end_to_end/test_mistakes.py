@@ -330,6 +330,21 @@ MISTAKES = {
     "a secret that is a word": m(
         VIEW, "share(sex = 'F')", "sex", "protect[0]: must be a statistic of a column", "share(sex = 'a value')"
     ),
+    "a query that is a column": m(
+        VIEW, "avg(hours)", "hours", "must say what is asked of a column", "For its average: avg(hours)."
+    ),
+    "a query's name with spaces": m(
+        VIEW, "avg(hours)", "avg(hours per week)", 'Write avg("hours per week")', "in double quotes", 'avg("hours per week")'
+    ),
+    "curly quotes": m(VIEW, "'F'", "\u2018F\u2019", "must compare a column with a constant", "in straight single quotes: 'F'."),
+    "a count of words": m(
+        *(VIEW, "avg(hours)", "avg(sex)", "need a numeric column", "Write count(*) filter (where sex = 'a value')."),
+        "count(*) filter (where sex = 'F')",
+    ),
+    "a mean of words": m(
+        *(VIEW, "share(sex = 'F')\n    between: [40%, 60%]", "mean(sex)\n    between: [12, 14]"),
+        *("need a numeric column", "Write share(sex = 'a value')."),
+    ),
     "a secret that is a number": m(VIEW, "share(sex = 'F')", "5", "protect[0]: must be a statistic", "such as mean(income)"),
     "an assumption that is a word": m(
         *(VIEW, "release:", "assume: counts\nrelease:", "assume: must be a mapping", "the first of which is `kind: counts`"),
@@ -450,6 +465,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame = pd.DataFrame({"education": education, "hours": hours, "sex": sex, "income": random.normal(5e4, 9e3, 2_000)})
     frame = frame.assign(smoker=random.integers(0, 2, 2_000), member=random.random(2_000) < 0.5, code="1")
     frame = frame.assign(seen=pd.Timestamp("2024-05-01"), day=date(2024, 5, 1))
+    frame["hours per week"] = hours
     frame.to_parquet(folder / "staff.parquet")
     public = {"education": random.integers(8, 19, 9_000), "sex": np.where(random.random(9_000) < 0.5, "F", "M")}
     pd.DataFrame(public).to_parquet(folder / "census.parquet")
