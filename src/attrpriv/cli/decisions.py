@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attrpriv.engines.files import near_name
 from attrpriv.engines.scan import closest
 from attrpriv.engines.tables import open_table, shown_name
 from attrpriv.errors import UsageError
@@ -156,7 +157,7 @@ def _in_its_unit(key: str, text: str, of_shares: bool) -> str:
 def public_records(path: Path, private: Path | None, columns: Sequence[str]) -> Path:
     """A file of public records that has these columns, and is not the table's own."""
     if not path.is_file():
-        raise UsageError(f"public: must be a file that is there. Got {str(path)!r}.")
+        raise UsageError(f"public: must be a file that is there. Got {str(path)!r}.{near_name(path)}")
     if private is not None and private.is_file() and path.samefile(private):
         raise UsageError("public: must be other records than the private table. Got its own file.")
     there = open_table(path).columns

@@ -6,7 +6,9 @@ never change: every row is kept, in its order; a column is a number only where e
 
 from __future__ import annotations
 
+import codecs
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ NUMBERS = (
     "data: the first line must be the column names. Got {shown}, in which it has a number. Name the columns: "
     "--names first,second. If that line holds names and no values, leave it out as well: --skip {past}."
 )
+_HEAD = 1 << 20
+# How zip archives, among them .xlsx and .ods, and the older .xls begin.
+_ARCHIVES = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 # What may stand between cells; a file of one column that has such a mark was not cut by it, because its rows differ.
 _MARKS = frozenset(",;|\t")
 # The first type as which every cell of a column is written; 007 is a word.
@@ -43,7 +48,10 @@ def tidy(
     if out.suffix.lower() != ".parquet":
         raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
     if not data.is_file():
-        raise DataError(f"data: must be a text file that is there. Got {data.name!r}.")
+        what = ", which is a directory. Name a file in it." if data.is_dir() else ", which is not there. Check the path."
+        raise DataError(f"data: must be a text file. Got {str(data)!r}{what}")
+    if (said := _no_text(data)) is not None:
+        raise DataError(f"data: must be a text file in UTF-8. Got {data.name}, {said}")
     engine = new_duckdb()
     lines = quietly(lambda: _lines(engine, data, skip, header=names is None))
     if lines is None or _uncut(lines):
@@ -60,6 +68,26 @@ def tidy(
         out.unlink(missing_ok=True)
         raise DataError(UNREADABLE.format(shown=data.name))
     return types
+
+
+def _no_text(data: Path) -> str | None:
+    """What a file is that is no text in UTF-8, as far as its beginning tells, and the way out; None of any other."""
+    with data.open("rb") as file:
+        head = file.read(_HEAD)
+    if data.suffix.lower() == ".gz":
+        return None
+    if not head:
+        return "which is empty. Write it anew."
+    if head.startswith(b"PAR1"):
+        return f"which is a Parquet file. Go on with: attrpriv init {shlex.quote(str(data))}"
+    if head.startswith(_ARCHIVES):
+        return "which is a spreadsheet or an archive. Save the sheet as CSV in UTF-8."
+    problem = b"\0" in head
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        problem = True
+    return "which is in another encoding. Save it in UTF-8." if problem else None
 
 
 def _lines(engine: Any, data: Path, skip: int, *, header: bool) -> Any:
