@@ -50,11 +50,15 @@ _CHOOSE = (
 )
 
 
-def complain(message: str, ways: Sequence[Way] = (), *, told: bool = False) -> None:
-    """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it."""
+def complain(message: str, ways: Sequence[Way] = (), causes: Sequence[Refusal] = (), *, told: bool = False) -> None:
+    """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it.
+
+    Of many reasons the nearest to an answer comes first there, with what helps: one cause and one way out.
+    """
     said = printable(" ".join(message.split()))
     line = f"attrpriv: {said}"
     if sys.stderr.isatty():
+        _causes(console(stderr=True), causes)
         line = complaint(said, shutil.get_terminal_size().columns, ways, told=told and sys.stdout.isatty())
     sys.stderr.write(line + "\n")
 

@@ -371,3 +371,22 @@ def test_what_check_would_refuse_is_said_at_once(place: Path) -> None:
     assert "attrpriv plan staff.yaml" in told
     assert "Next: attrpriv check" not in told
     assert run("check", "staff.yaml").exit_code == 3
+
+
+def test_a_release_that_is_refused_says_first_what_helps(terminal: tuple[int, int], place: Path) -> None:
+    """In a terminal, above the reasons of all mechanisms; in a pipe an error stays one line."""
+    policy = run("init", "staff.parquet", "--secret", "mean(education)", "--release", "avg(hours)", "--json")
+    text = re.sub(r"(?s)assume:.*(?=release:)", "", json.loads(policy.output)["policy"])
+    Path("staff.yaml").write_text(text.replace("TODO, TODO", "12, 14").replace("TODO ", "0.2 "), encoding="utf-8")
+    ours, theirs = terminal
+    command = [sys.executable, "-m", "attrpriv", "release", "staff.yaml"]
+    shown = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, timeout=120, check=False)
+    told = " ".join(os.read(ours, 100_000).decode().split())
+    assert shown.returncode == 3, told
+    before, _, after = told.partition("attrpriv: no mechanism can prove the guarantee.")
+    assert "refused" in before
+    assert "what helps: " in before
+    assert "what helps: " not in after
+    piped = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=120, check=False)
+    assert piped.stderr.startswith("attrpriv: no mechanism can prove the guarantee.")
+    assert piped.stderr.count("\n") == 1
