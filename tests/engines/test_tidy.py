@@ -111,6 +111,25 @@ def test_what_is_no_text_is_told_by_what_it_is(name: str, tmp_path: Path) -> Non
     assert tidy(tmp_path / "saved.csv", tmp_path / "made.parquet") == {"name": "text", "age": "integer"}
 
 
+def test_a_comma_before_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed leads to numbers; a point is then none, and codes stay words."""
+    monkeypatch.chdir(tmp_path)
+    Path("pay.csv").write_text("name;pay;rate;code\nA;1200,50;-0,5;1,2,3\nB;900;,25;4\n;;1,5e2;\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["tidy", "pay.csv"])
+    assert done.exit_code == 0
+    assert "pay: numbers with commas are text. To read them as decimals: --decimal , --force" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, ["tidy", "pay.csv", *"--decimal , --force".split()])
+    assert "name (text), pay (float), rate (float), code (text)" in " ".join(done.output.split())
+    made = pd.read_parquet("pay.parquet")
+    assert made["pay"].tolist()[:2] == [1200.5, 900.0]
+    assert made["rate"].tolist() == [-0.5, 0.25, 150.0]
+    assert made["code"].tolist()[0] == "1,2,3"
+    Path("pay.csv").write_text("pay;age\n1.5;3\n2,5;4\n", encoding="utf-8")
+    assert tidy(Path("pay.csv"), Path("pay.parquet"), decimal=",") == {"pay": "text", "age": "integer"}
+    with pytest.raises(UsageError, match="decimal: must be a point or a comma"):
+        tidy(Path("pay.csv"), Path("pay.parquet"), decimal=";")
+
+
 def test_a_directory_is_no_text(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"which is a directory\. Name a file in it\."):
         tidy(tmp_path, tmp_path / "made.parquet")

@@ -348,10 +348,16 @@ def show_starter(written: Starter, found: Check | None) -> None:
     shown.print(f"Replace each TODO, then run: {escape(written.fit) if written.fit else f'attrpriv check {name}'}")
 
 
-def show_tidied(out: Path, types: Mapping[str, str]) -> None:
+def show_tidied(out: Path, types: Mapping[str, str], commas: Sequence[str] = ()) -> None:
     """The columns, and what comes next."""
     shown = console()
     hang(shown, f"wrote {escape(out.name)}: " + ", ".join(f"{escape(name)} ({kind})" for name, kind in types.items()))
+    if commas:
+        columns = ", ".join(map(escape, commas))
+        hang(
+            shown,
+            f"[yellow]note[/yellow] {columns}: numbers with commas are text. To read them as decimals: --decimal , --force",
+        )
     shown.print(f"Write a policy for it with: attrpriv init {escape(shlex.quote(str(out)))}")
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,13 +38,15 @@ _TYPES = {
 
 
 def tidy(
-    data: Path, out: Path, names: Sequence[str] | None = None, missing: Sequence[str] = (), *, skip: int = 0
+    data: Path, out: Path, names: Sequence[str] | None = None, missing: Sequence[str] = (), *, skip: int = 0, decimal: str = "."
 ) -> dict[str, str]:
     """Write the file as Parquet, and return the names and types of its columns.
 
     With `names` the first line after `skip` lines is a row like all others; without, it has the names, and none is a number:
     names are public, so a first row of values must not become names. A cell that is empty or one of `missing` is missing.
     """
+    if decimal not in (".", ","):
+        raise UsageError(f"decimal: must be a point or a comma, as in --decimal ','. Got {decimal!r}.")
     if out.suffix.lower() != ".parquet":
         raise UsageError(f"out: must end in .parquet. Got {out.name!r}.")
     if not data.is_file():
@@ -63,7 +65,7 @@ def tidy(
     if len(called) != len(found):
         raise UsageError(f"names: must be as many as the columns of the file, {len(found)}. Got {len(called)}.")
     check_names(called)
-    types = quietly(lambda: _write(engine, lines, called, missing, out))
+    types = quietly(lambda: _write(engine, lines, called, missing, out, decimal))
     if types is None:
         out.unlink(missing_ok=True)
         raise DataError(UNREADABLE.format(shown=data.name))
@@ -107,21 +109,40 @@ def _uncut(lines: Any) -> bool:
     return len(lines.columns) == 1 and bool(_MARKS & {*lines.columns[0], *(str(first[0][0]) if first else "")})
 
 
-def _write(engine: Any, lines: Any, names: Sequence[str], missing: Sequence[str], out: Path) -> dict[str, str]:
+def _write(engine: Any, lines: Any, names: Sequence[str], missing: Sequence[str], out: Path, decimal: str) -> dict[str, str]:
     marks = ", ".join(_text(mark) for mark in ("", *missing))
     cells = [f"CASE WHEN trim({_name(old)}) NOT IN ({marks}) THEN trim({_name(old)}) END" for old in lines.columns]
     trimmed = lines.project(", ".join(f"{cell} AS {_name(new)}" for cell, new in zip(cells, names, strict=True)))
     tests = [
         f"bool_and({_name(name)} IS NULL OR regexp_full_match({_name(name)}, {_text(form)})) AND count({_name(name)}) > 0"
         for name in names
-        for form in _TYPES.values()
+        for form in (one.replace(r"\.", decimal) if decimal == "," else one for one in _TYPES.values())
     ]
     (fits,) = trimmed.aggregate(", ".join(tests)).fetchall()
     kinds = {name: _kind(fits[len(_TYPES) * k : len(_TYPES) * (k + 1)]) for k, name in enumerate(names)}
-    typed = trimmed.project(", ".join(f"CAST({_name(name)} AS {kind}) AS {_name(name)}" for name, kind in kinds.items()))
+    typed = trimmed.project(", ".join(f"{_cast(name, kind, decimal)} AS {_name(name)}" for name, kind in kinds.items()))
     typed.write_parquet(str(out))
     words = {"BIGINT": "integer", "DOUBLE": "float", "VARCHAR": "text"}
     return {name: words[kind] for name, kind in kinds.items()}
+
+
+def _cast(name: str, kind: str, decimal: str) -> str:
+    cell = f"replace({_name(name)}, ',', '.')" if kind == "DOUBLE" and decimal == "," else _name(name)
+    return f"CAST({cell} AS {kind})"
+
+
+def with_commas(made: Path, types: Mapping[str, str]) -> list[str]:
+    """Of what `tidy` wrote, the columns of text in which every cell is a number, some of them with a comma in it."""
+    words = [name for name, kind in types.items() if kind == "text"]
+    tests = [
+        f"bool_and({_name(name)} IS NULL OR regexp_full_match({_name(name)}, '[-+]?[0-9]+(,[0-9]+)?')) "
+        f"AND bool_or(contains({_name(name)}, ','))"
+        for name in words
+    ]
+    if not tests:
+        return []
+    (found,) = new_duckdb().con.read_parquet(literal_path(made)).aggregate(", ".join(tests)).fetchall()
+    return [name for name, fits in zip(words, found, strict=True) if fits]
 
 
 def _kind(fits: Sequence[bool | None]) -> str:

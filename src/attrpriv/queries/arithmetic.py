@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrpriv.errors import QueryError
 from attrpriv.queries.query import quoted
@@ -277,7 +277,7 @@ def parse_linear(text: str) -> Linear:
 
     found: dict[Monomial, Fraction] = {}
     kind: Literal["mean", "sum"] | None = None
-    inside: object = None
+    inside: Any = None
     try:
         node = parse_expression(text)
         inside = node.this
