@@ -341,6 +341,10 @@ MISTAKES = {
         *(VIEW, "avg(hours)", "avg(sex)", "need a numeric column", "Write count(*) filter (where sex = 'a value')."),
         "count(*) filter (where sex = 'F')",
     ),
+    "an average of dates": m(
+        *(VIEW, "avg(hours)", "avg(day)", "Got day, which is a date", "Write count(*) filter (where day > '2024-05-01')."),
+        "count(*) filter (where day > '2024-05-01')",
+    ),
     "a mean of words": m(
         *(VIEW, "share(sex = 'F')\n    between: [40%, 60%]", "mean(sex)\n    between: [12, 14]"),
         *("need a numeric column", "Write share(sex = 'a value')."),

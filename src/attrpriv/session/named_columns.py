@@ -50,11 +50,12 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
 
 
 def require_number(key: str, column: str, kind: str) -> None:
-    """A refusal of an average of a column that has no numbers; of text, what is asked for instead."""
+    """A refusal of an average of a column that has no numbers; of text and dates, what is asked for instead."""
     if (what := NOT_NUMBERS.get(kind)) is None:
         return
-    asked = "count(*) filter (where {} = 'a value')" if key in ("query", "release") else "share({} = 'a value')"
-    way = f" Write {asked.format(quoted(column))}." if kind == "text" else ""
+    asked = "count(*) filter (where {})" if key in ("query", "release") else "share({})"
+    condition = {"text": f"{quoted(column)} = 'a value'", "date": f"{quoted(column)} > '2024-05-01'"}.get(kind)
+    way = "" if condition is None else f" Write {asked.format(condition)}."
     raise DataError(f"{key}: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.{way}")
 
 
