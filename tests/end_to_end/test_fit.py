@@ -325,7 +325,7 @@ def test_public_records_that_cannot_be_used(school: Path) -> None:
             table.set_column(0, "weight", pa.array([150] * PUBLIC_ROWS)),
             "public: every column must vary. Got weight",
         ),
-        "lacking": (table.drop_columns(["weight"]), "data: the column must be one of the table's. Got weight."),
+        "lacking": (table.drop_columns(["weight"]), "public: the file must have the column weight."),
         "missing": (
             table.set_column(0, "weight", pa.array([None] + [150, 160] * (PUBLIC_ROWS // 2 - 1) + [1])),
             "public: every value",
@@ -334,7 +334,7 @@ def test_public_records_that_cannot_be_used(school: Path) -> None:
     for name, (made, start) in bad.items():
         write_table(school, made, f"{name}.parquet")
         refused(fit(public=f"{name}.parquet"), start)
-    refused(fit(public="none.parquet"), "data: the file must exist.")
+    refused(fit(public="none.parquet"), "public: must be a file that is there.")
     assert NOT_FINITE.startswith("public: every value")
     assert not (school / OUT).exists()
 

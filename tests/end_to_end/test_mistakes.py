@@ -330,6 +330,33 @@ MISTAKES = {
     "a secret that is a word": m(
         VIEW, "share(sex = 'F')", "sex", "protect[0]: must be a statistic of a column", "share(sex = 'a value')"
     ),
+    "a query that is a column": m(
+        VIEW, "avg(hours)", "hours", "must say what is asked of a column", "For its average: avg(hours)."
+    ),
+    "a query's name with spaces": m(
+        VIEW, "avg(hours)", "avg(hours per week)", 'Write avg("hours per week")', "in double quotes", 'avg("hours per week")'
+    ),
+    "curly quotes": m(VIEW, "'F'", "\u2018F\u2019", "must compare a column with a constant", "in straight single quotes: 'F'."),
+    "a count of words": m(
+        *(VIEW, "avg(hours)", "avg(sex)", "need a numeric column", "Write count(*) filter (where sex = 'a value')."),
+        "count(*) filter (where sex = 'F')",
+    ),
+    "an average of dates": m(
+        *(VIEW, "avg(hours)", "avg(day)", "Got day, which is a date", "Write count(*) filter (where day > '2024-05-01')."),
+        "count(*) filter (where day > '2024-05-01')",
+    ),
+    "a mean of words": m(
+        *(VIEW, "share(sex = 'F')\n    between: [40%, 60%]", "mean(sex)\n    between: [12, 14]"),
+        *("need a numeric column", "Write share(sex = 'a value')."),
+    ),
+    "a path of Windows in double quotes": m(
+        *(VIEW, "data: staff.parquet", r'data: "C:\users\staff.parquet"'),
+        *("must be valid YAML", "write paths in those, or with / instead", "data: './staff.parquet'"),
+    ),
+    "a table that is elsewhere": m(
+        VIEW, "data: staff.parquet", "data: https://example.org/staff.parquet", "must exist", "Download it first."
+    ),
+    "a spreadsheet by its name": m(VIEW, "data: staff.parquet", "data: staff.xlsx", "must end in", "Save the sheet as CSV"),
     "a secret that is a number": m(VIEW, "share(sex = 'F')", "5", "protect[0]: must be a statistic", "such as mean(income)"),
     "an assumption that is a word": m(
         *(VIEW, "release:", "assume: counts\nrelease:", "assume: must be a mapping", "the first of which is `kind: counts`"),
@@ -450,6 +477,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame = pd.DataFrame({"education": education, "hours": hours, "sex": sex, "income": random.normal(5e4, 9e3, 2_000)})
     frame = frame.assign(smoker=random.integers(0, 2, 2_000), member=random.random(2_000) < 0.5, code="1")
     frame = frame.assign(seen=pd.Timestamp("2024-05-01"), day=date(2024, 5, 1))
+    frame["hours per week"] = hours
     frame.to_parquet(folder / "staff.parquet")
     public = {"education": random.integers(8, 19, 9_000), "sex": np.where(random.random(9_000) < 0.5, "F", "M")}
     pd.DataFrame(public).to_parquet(folder / "census.parquet")
@@ -567,6 +595,29 @@ def test_a_category_that_the_assumption_lacks(place: Path, monkeypatch: pytest.M
     named = policy.replace("      M: 0.4\n", "      M: 0.4\n      X: 0.4\n")
     Path("three.yaml").write_text(named + "ledger: named.ledger\n", encoding="utf-8")
     assert run("release", "three.yaml")[0] == 0
+
+
+def test_a_table_and_a_policy_in_each_others_place(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    code, told = run("check", "staff.parquet")
+    assert (code, "Got 'staff.parquet', a table." in told) == (2, True)
+    following = re.search(r"with: attrpriv (init staff.parquet)", told)
+    assert following is not None
+    assert run(*following[1].split(), "--out", "begun.yaml")[0] == 0
+    code, told = run("init", "begun.yaml", "--out", "other.yaml")
+    assert (code, "That is a policy. Name the table." in told) == (2, True)
+    assert run("init", "staff.parquet", "--out", "other.yaml")[0] == 0
+
+
+def test_public_records_that_cannot_be_fitted(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(place)
+    pd.read_parquet("staff.parquet").sample(1_500, random_state=7).to_parquet("public.parquet")
+    Path("p.yaml").write_text(re.sub(r"(?s)assume:.*(?=release:)", "assume: {file: fitted.yaml}\n", MEAN), encoding="utf-8")
+    code, told = run("fit", "p.yaml", "--public", "publc.parquet", "--out", "fitted.yaml")
+    assert (code, "public: must be a file that is there" in told, "Did you mean 'public.parquet'?" in told) == (2, True, True)
+    code, told = run("fit", "p.yaml", "--public", "census.parquet", "--out", "fitted.yaml")
+    assert (code, "public: the file must have the column hours." in told) == (2, True)
+    assert run("fit", "p.yaml", "--public", "public.parquet", "--out", "fitted.yaml")[0] == 0
 
 
 def test_another_unit(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

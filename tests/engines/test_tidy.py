@@ -88,6 +88,53 @@ def test_a_first_row_of_values_is_not_taken_for_names(first: str, tmp_path: Path
     assert len(pd.read_parquet(tmp_path / "a.parquet")) == 2
 
 
+NO_TEXT = {
+    "nothing": ("a.csv", b"", "which is empty. Write it anew."),
+    "Latin-1": ("a.csv", "name,age\nJos\u00e9,3\n".encode("latin-1"), "which is in another encoding. Save it in UTF-8."),
+    "UTF-16": ("a.csv", "name,age\nJos\u00e9,3\n".encode("utf-16"), "which is in another encoding. Save it in UTF-8."),
+    "a spreadsheet": ("a.xlsx", b"PK\x03\x04 name", "which is a spreadsheet or an archive. Save the sheet as CSV in UTF-8."),
+    "an older spreadsheet": ("a.xls", b"\xd0\xcf\x11\xe0\x00", "which is a spreadsheet or an archive. Save the sheet as CSV"),
+    "Parquet": ("a.parquet", b"PAR1\x15\x04", "which is a Parquet file. Go on with: attrpriv init "),
+}
+
+
+@pytest.mark.parametrize("name", NO_TEXT)
+def test_what_is_no_text_is_told_by_what_it_is(name: str, tmp_path: Path) -> None:
+    """And not by its lines, which were said to have too few cells; a spreadsheet became a table of garbage."""
+    file, content, told = NO_TEXT[name]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(DataError) as refused:
+        tidy(tmp_path / file, tmp_path / "made.parquet", ["name", "age"])
+    assert f"must be a text file in UTF-8. Got {file}, {told}" in str(refused.value)
+    assert not (tmp_path / "made.parquet").exists()
+    (tmp_path / "saved.csv").write_text("name,age\nJos\u00e9,3\n", encoding="utf-8")
+    assert tidy(tmp_path / "saved.csv", tmp_path / "made.parquet") == {"name": "text", "age": "integer"}
+
+
+def test_a_comma_before_decimals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is printed leads to numbers; a point is then none, and codes stay words."""
+    monkeypatch.chdir(tmp_path)
+    Path("pay.csv").write_text("name;pay;rate;code\nA;1200,50;-0,5;1,2,3\nB;900;,25;4\n;;1,5e2;\n", encoding="utf-8")
+    done = CliRunner().invoke(app, ["tidy", "pay.csv"])
+    assert done.exit_code == 0
+    assert "pay: numbers with commas are text. To read them as decimals: --decimal , --force" in " ".join(done.output.split())
+    done = CliRunner().invoke(app, ["tidy", "pay.csv", *"--decimal , --force".split()])
+    assert "name (text), pay (float), rate (float), code (text)" in " ".join(done.output.split())
+    made = pd.read_parquet("pay.parquet")
+    assert made["pay"].tolist()[:2] == [1200.5, 900.0]
+    assert made["rate"].tolist() == [-0.5, 0.25, 150.0]
+    assert made["code"].tolist()[0] == "1,2,3"
+    Path("pay.csv").write_text("pay;age\n1.5;3\n2,5;4\n", encoding="utf-8")
+    assert tidy(Path("pay.csv"), Path("pay.parquet"), decimal=",") == {"pay": "text", "age": "integer"}
+    with pytest.raises(UsageError, match="decimal: must be a point or a comma"):
+        tidy(Path("pay.csv"), Path("pay.parquet"), decimal=";")
+
+
+def test_a_directory_is_no_text(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"which is a directory\. Name a file in it\."):
+        tidy(tmp_path, tmp_path / "made.parquet")
+
+
 def test_names_that_are_numbers_are_given_instead_of_their_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("land,2019\nA,7\n")
     with pytest.raises(DataError, match="--skip 1"):
@@ -116,7 +163,7 @@ def test_places(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     with pytest.raises(UsageError, match=r"must end in \.parquet"):
         tidy(tmp_path / "a.csv", tmp_path / "a.csv")
-    with pytest.raises(DataError, match="that is there"):
+    with pytest.raises(DataError, match="which is not there"):
         tidy(tmp_path / "b.csv", tmp_path / "a.parquet")
 
 

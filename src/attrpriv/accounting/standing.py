@@ -43,6 +43,8 @@ class Standing:
     table: str | None = None
     individuals: float = 0.0
     view: bool = False
+    undrawn: bool = False
+    """Whether that view could not be drawn, so that nothing is ever answered from it."""
 
     @classmethod
     def of(cls, history: History) -> Standing:
@@ -50,7 +52,7 @@ class Standing:
         if head is None:
             return cls()
         if head.kind in ("view", "answer"):
-            return cls(view=True)
+            return cls(view=True, undrawn=is_undrawn(head))
         if not isinstance(head.account, Mapping):
             raise CertificateError(f"entry {head.number} must have its account. Got none.")
         return cls(**{key: value for key, value in head.account.items() if key != "stated"})
@@ -280,8 +282,8 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
             raise _spent(name) if kind in _OF_THE_TABLE else mixed(name, "a release with noise", "a view of the same table")
         if kind in _OF_THE_TABLE:
             raise mixed(name, "a view", "a release with noise")
-        if first.kind == "view" and "failed" in first.plan:
-            raise RefusedError(f"{name}: holds a view that could not be drawn, and nothing is answered from it.")
+        if is_undrawn(first):
+            raise undrawn(name)
         if kind == "view":
             raise RefusedError(f"{name}: holds the view of this table, which is never drawn again. Use the recorded one.")
         if kind == "answer" and protects_persons(first) and len(history) > 1:
@@ -291,6 +293,18 @@ def one_release_or_one_view(name: str, kind: Kind) -> Accountant:
             )
 
     return decide
+
+
+def is_undrawn(entry: Entry) -> bool:
+    """Whether an entry records that a view could not be drawn."""
+    return entry.kind == "view" and "failed" in entry.plan
+
+
+def undrawn(name: str) -> RefusedError:
+    return RefusedError(
+        f"{name}: holds a view that could not be drawn, and nothing is answered from it. Another reference needs a new ledger, "
+        "and is outside the promise: this failure itself says something about the table."
+    )
 
 
 def _spent(name: str) -> RefusedError:

@@ -106,8 +106,11 @@ class Records(Assumption):
     @classmethod
     def _read(cls, value: Any) -> Any:
         """Files become their rows, of the columns that are named."""
-        if not isinstance(value, Mapping) or not isinstance(value.get("columns"), list | tuple):
+        if not isinstance(value, Mapping):
             return value
+        if not isinstance(value.get("columns"), list | tuple):  # which is told alone: without them no file is read
+            unread = {"file": RecordedTable.of({"": [0]}), "further": ()}
+            return {key: unread.get(key, one) if isinstance(one, str | list | tuple) else one for key, one in value.items()}
         columns = [column for column in value["columns"] if isinstance(column, str)]
         told = dict(value)
         if isinstance(told.get("file"), str):

@@ -310,7 +310,7 @@ def _stated(policy: Policy | None, scores: Mapping[str, Any]) -> dict[str, float
 def _of_law(policy: Policy, rows: int | None, distance: float) -> LeakageMap:
     n = rows or policy.rows
     if n is None:
-        raise UsageError("rows: must be given, because the policy does not say how many rows the table has.")
+        raise UsageError("rows: must be given, as in --rows 10000: the policy does not say how many rows the table has.")
     problem = policy.problem((Query("count"),), n, {})
     if problem.assumed(Gaussian):
         found = _of_moments(problem.assumed(Gaussian)[0], policy, n, distance)

@@ -69,8 +69,22 @@ def audit_model(
     parameters  a function that gives the numbers of a model to be looked at; left out: all that are found in it
     probe       rows for the model to answer, as it takes them, or a function of the model; left out: some of the records
     shadows, targets   how many tables to learn from, and how many to guess
+    attacks     what is attacked: the model's "parameters", its "predictions" or both
+    jobs, seed  how many processes share the work, and where the randomness begins
     time_limit  such as "10min": then the tables made so far count
+    delta       of the epsilon that is reported; `confidence` is that of all intervals and bounds together
     source      "own" where the records are the owner's own table. The audit then tells about that table.
+    watch       a function that is told how far it is
+
+    >>> import pandas
+    >>> people = pandas.DataFrame({"sex": ["F", "M"] * 200, "age": range(400)})
+    >>> def share_of_women(table, seed):
+    ...     return (table["sex"] == "F").mean()
+    >>> audit = audit_model(share_of_women, people, "share(sex = 'F')", (0.3, 0.5), rows=50, shadows=20, targets=20)
+    >>> print(audit)
+    Does a model reveal whether share(sex = 'F') of its 50 rows was 0.3 or 0.5? ...
+    share of women, all rows: yes, its parameters give it away. 20 of 20 right, 100.0% ...
+    ...
     """
     began = time.monotonic()
     _check(rows=rows, shadows=shadows, targets=targets, jobs=jobs, seed=seed)

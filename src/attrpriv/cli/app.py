@@ -73,7 +73,7 @@ def init(
         ),
     ] = None,
     secret: Annotated[
-        str | None, typer.Option("--secret", help="What to hide: mean(income), share(smoker = 'yes') ...")
+        list[str] | None, typer.Option("--secret", metavar="TEXT", help="What to hide: mean(income), share(smoker = 'yes') ...")
     ] = None,
     release: Annotated[list[str] | None, typer.Option("--release", help="What to publish; may be given several times.")] = None,
     public: Annotated[
@@ -98,17 +98,18 @@ def init(
     from attrpriv.cli import render
     from attrpriv.cli.checks import check_policy
     from attrpriv.cli.conversation import asks, in_terminal
-    from attrpriv.cli.decisions import Decisions
+    from attrpriv.cli.decisions import Decisions, only_one
     from attrpriv.cli.starter import place_for, write_starter
 
     with guarded(as_json):
         decisions = Decisions(rows, between, within, least_density, public)
         releases: tuple[str, ...] = tuple(release or ())
+        hidden = only_one(secret or ())
         if not (as_json or template or secret or releases or decisions != Decisions()) and asks():
             place_for(data, out, force)  # said before the first question rather than after the last
             told = in_terminal(data)
-            template, secret, releases, decisions = told.template, told.secret, told.releases, told.decisions
-        written = write_starter(data, out, force, template, secret, releases, decisions)
+            template, hidden, releases, decisions = told.template, told.secret, told.releases, told.decisions
+        written = write_starter(data, out, force, template, hidden, releases, decisions)
         if as_json:
             print_json(written.to_json())
         else:

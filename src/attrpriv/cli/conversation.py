@@ -5,7 +5,6 @@ What must never change: column names and types are all that is shown of the tabl
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +15,11 @@ from typing import Protocol, TypeVar
 import typer
 from rich.markup import escape
 
-from attrpriv.cli.decisions import QUESTIONS, Decisions, number, pair, shares
+from attrpriv.cli.decisions import QUESTIONS, Decisions, public_records, read_density, read_distance, read_range
 from attrpriv.cli.guard import console
-from attrpriv.cli.proposal import MEASURES, known, only_averages, only_counts
+from attrpriv.cli.proposal import MEASURES, asked_for, known, only_averages, only_counts
 from attrpriv.engines.moments import PublicTable
-from attrpriv.engines.scan import closest
-from attrpriv.engines.tables import Source, open_table, shown_name
+from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import AttrprivError, UsageError
 from attrpriv.problem.composition import parse_composition
 from attrpriv.problem.places import is_remote
@@ -91,15 +89,16 @@ def converse(source: Source, ask: Ask, say: Callable[[str], None], path: Path | 
     hidden = _hidden(kind, columns, ask, say)
     rows = None if source.rows is not None else _until(ask, say, QUESTIONS["rows"], _whole)
     if kind == 3:
-        records = _until(ask, say, QUESTIONS["file"], lambda text: _records(text, path, hidden))
-        density = _until(ask, say, QUESTIONS["least_density"], _share_of_one, "0.8")
+        records = _until(ask, say, QUESTIONS["file"], lambda text: public_records(Path(text), path, hidden))
+        density = _until(ask, say, QUESTIONS["least_density"], read_density, "0.8")
         return Told(f"columns({', '.join(map(quoted, hidden))})", (), "columns", Decisions(rows, None, None, density, records))
     secret = f"mean({quoted(hidden[0])})" if kind == 1 else _share(hidden[0], columns, ask, say)
     asked = "What will be published? Queries such as avg(hours)" + (", or the word rows" if kind == 2 else "")
     releases = _until(ask, say, asked, lambda text: _published(text, columns, kind == 2))
     public: Path | None = None
     if kind == 1 or (releases and (only_counts(releases) or only_averages(releases))):
-        public = _until(ask, say, _PUBLIC, lambda text: _records(text, path, (*hidden, *_read(releases))) if text else None, "")
+        read = (*hidden, *_read(releases))
+        public = _until(ask, say, _PUBLIC, lambda text: public_records(Path(text), path, read) if text else None, "")
     while kind == 2 and public is not None and (reason := _not_in(public, secret)):
         say(reason)
         secret = _share(hidden[0], columns, ask, say)
@@ -135,13 +134,11 @@ def _range_of(
 ) -> Decisions:
     """What is left of the numbers: the range of the secret, and how exactly it may be known anyway."""
 
-    def read(key: str, one: Callable[[str], str]) -> Callable[[str], str]:
-        return lambda text: shares(key, one(text)) if kind == 2 else one(text)
-
-    between = _until(ask, say, _BETWEEN[kind], read("between", _range))
+    of_shares = kind == 2
+    between = _until(ask, say, _BETWEEN[kind], lambda text: read_range(text, of_shares))
     if template == "hospital":  # a view hides the whole range
         return Decisions(rows, between, None, None, public)
-    return Decisions(rows, between, _until(ask, say, _WITHIN, read("within", _distance), "all"), None, public)
+    return Decisions(rows, between, _until(ask, say, _WITHIN, lambda text: read_distance(text, of_shares), "all"), None, public)
 
 
 def _template(kind: int, releases: Sequence[str], public: Path | None) -> str | None:
@@ -202,46 +199,11 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _share_of_one(text: str) -> str:
-    if not 0 < number(text) <= 1:
-        raise UsageError(f"least density: must be above 0 and at most 1, such as 0.8. Got {text!r}.")
-    return text
-
-
-def _range(text: str) -> str:
-    said = pair(text)
-    low, high = map(number, said.split(", "))
-    if not 0 < high - low < math.inf:
-        raise UsageError(f"between: must be two numbers, the smaller one first. Got {text!r}.")
-    return said
-
-
-def _distance(text: str) -> str:
-    if text != "all" and not 0 < number(text) < math.inf:
-        raise UsageError(f"within: must be one number above 0, or the word all. Got {text!r}.")
-    return text
-
-
 def _published(text: str, columns: Mapping[str, str], may_be_rows: bool) -> tuple[str, ...]:
     if text == "rows" and may_be_rows:
         return ()
-    asked = parse_questions(text)
+    asked = asked_for(columns, text)
     if not asked:
         raise UsageError("release: must name a query such as avg(hours). Got none.")
     known(columns, asked)
     return (text,)
-
-
-def _records(text: str, private: Path | None, columns: Sequence[str]) -> Path:
-    """A file of public records that has these columns, and is not the table's own."""
-    path = Path(text)
-    if not path.is_file():
-        raise UsageError(f"public: must be a file that is there. Got {text!r}.")
-    if private is not None and private.is_file() and path.samefile(private):
-        raise UsageError("public: must be other records than the private table. Got its own file.")
-    there = open_table(path).columns
-    for column in columns:
-        if column not in there:
-            name = shown_name(column)
-            raise UsageError(f"public: the file must have the column {name}. Got none of this name. {closest(there, column)}")
-    return path

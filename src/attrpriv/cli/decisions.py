@@ -8,10 +8,14 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from attrpriv.engines.files import near_name
+from attrpriv.engines.scan import closest
+from attrpriv.engines.tables import open_table, shown_name
 from attrpriv.errors import UsageError
 from attrpriv.policy.strict_yaml import dump_strict
 
@@ -42,10 +46,13 @@ class Decisions:
 
     def fill(self, text: str, path: Path, secret: str) -> str:
         """The starter policy at this path, with each decision in its place; an error where it has no such place."""
-        if secret.startswith("share("):
-            for key, said in (("between", self.between), ("within", self.within)):
-                if said not in (None, "all"):
-                    shares(key, pair(said) if key == "between" else said)
+        of_shares = secret.startswith(("share(", "distribution("))
+        if self.between is not None:
+            read_range(self.between, of_shares)
+        if self.within is not None:
+            read_distance(self.within, of_shares)
+        if self.least_density is not None:
+            read_density(self.least_density)
         text = _put(text, "rows", "rows: TODO", None if self.rows is None else f"rows: {self.rows}")
         text = _put(
             text, "between", "between: [TODO, TODO]", None if self.between is None else f"between: [{pair(self.between)}]"
@@ -82,6 +89,16 @@ class Decisions:
         return self.public is not None and re.search(r"^assume:\n  file: ", text, flags=re.MULTILINE) is not None
 
 
+def only_one(secrets: Sequence[str]) -> str | None:
+    """The secret that was named, if any. The last of several would be hidden, and the others not."""
+    if len(secrets) < 2:
+        return secrets[0] if secrets else None
+    raise UsageError(
+        f"secret: a starter policy hides one. Got {len(secrets)}. Name one, and add the others to the policy as entries of "
+        "their own under protect."
+    )
+
+
 def pair(text: str) -> str:
     """Two values, as a policy lists them.
 
@@ -102,15 +119,53 @@ def number(text: str) -> float:
         return math.nan
 
 
-def shares(key: str, text: str) -> str:
-    """The values of a share, with commas between; 30 is not taken for 30%.
+def read_range(text: str, of_shares: bool) -> str:
+    """The range of a secret, as a policy lists it.
 
-    >>> shares("between", "20%, 0.4")
+    >>> read_range("20% 0.4", of_shares=True)
     '20%, 0.4'
     """
-    if any(number(value) > 1 for value in text.split(",")):
-        raise UsageError(f"{key}: shares must be from 0 to 1. Got {text}. Write a percent sign, as in 25% instead of 25.")
+    said = pair(text)
+    low, high = map(number, said.split(", "))
+    if not 0 < high - low < math.inf:
+        raise UsageError(f"between: must be two numbers, the smaller one first. Got {text!r}.")
+    return _in_its_unit("between", said, of_shares)
+
+
+def read_distance(text: str, of_shares: bool) -> str:
+    """How far apart two values may be that nobody can tell apart."""
+    if text != "all" and not 0 < number(text) < math.inf:
+        raise UsageError(f"within: must be one number above 0, or the word all. Got {text!r}.")
+    return _in_its_unit("within", text, of_shares)
+
+
+def read_density(text: str) -> str:
+    if not 0 < number(text) <= 1:
+        raise UsageError(f"least density: must be above 0 and at most 1, such as 0.8. Got {text!r}.")
     return text
+
+
+def _in_its_unit(key: str, text: str, of_shares: bool) -> str:
+    """30 is not taken for 30%, and only a share has percent."""
+    if of_shares and any(number(value) > 1 for value in text.split(",")):
+        raise UsageError(f"{key}: shares must be from 0 to 1. Got {text}. Write a percent sign, as in 25% instead of 25.")
+    if not of_shares and "%" in text:
+        raise UsageError(f"{key}: only a share may be given in percent. Got {text}. Write a number in the unit of the column.")
+    return text
+
+
+def public_records(path: Path, private: Path | None, columns: Sequence[str]) -> Path:
+    """A file of public records that has these columns, and is not the table's own."""
+    if not path.is_file():
+        raise UsageError(f"public: must be a file that is there. Got {str(path)!r}.{near_name(path)}")
+    if private is not None and private.is_file() and path.samefile(private):
+        raise UsageError("public: must be other records than the private table. Got its own file.")
+    there = open_table(path).columns
+    for column in columns:
+        if column not in there:
+            name = shown_name(column)
+            raise UsageError(f"public: the file must have the column {name}. Got none of this name. {closest(there, column)}")
+    return path
 
 
 def _put(text: str, option: str, place: str, value: str | None) -> str:

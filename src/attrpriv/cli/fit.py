@@ -20,6 +20,7 @@ from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.shape import Tried
 from attrpriv.cli.against import show_tried
+from attrpriv.cli.decisions import public_records
 from attrpriv.cli.fit_counts import asks_for_counts, fit_counts, padded_lines, require_among
 from attrpriv.cli.shape import require_picture, save_picture, shape_json, shape_lines, show_shape
 from attrpriv.engines.moments import SAME_TABLE, GroupMoments, Moments, PublicTable, require_other_table
@@ -28,6 +29,7 @@ from attrpriv.errors import DataError, PolicyError, UsageError
 from attrpriv.policy import Policy
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.problem.assumption import Assumption
+from attrpriv.problem.places import is_pattern
 from attrpriv.session.fit_trials import on_record, try_fitted
 
 
@@ -78,6 +80,8 @@ def fit_policy(
         require_picture(plot)
         _check_out(plot, force, kept=[path, public, policy.data_path(), out], name="plot")
     _refuse_private_path(policy, public)
+    if not is_pattern(public):
+        public_records(public, None, (*(sensitive or (category,)), *queries))
     fit: Fit | GroupFit | CountFit
     if sensitive:
         fit = _fit_linear(policy, public, sensitive, queries, level)

@@ -24,6 +24,8 @@ from attrpriv.errors import AttrprivError, UsageError, Way
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from attrpriv.problem.refusal import Refusal
+
 # A pipe has no width of its own; in this one no sentence and no table wraps.
 _PIPE_WIDTH = 10_000
 _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
@@ -33,6 +35,7 @@ _STOPPED = ("stopped", f"stopped. {BEFORE}", STOPPED)
 def guarded(as_json: bool) -> Iterator[None]:
     """One line on stderr (and a JSON document on stdout if asked) for whatever goes wrong, and its exit code."""
     ways: tuple[Way, ...] = ()
+    causes: tuple[Refusal, ...] = ()
     refusals: dict[str, Any] = {}
     try:
         work()
@@ -41,17 +44,17 @@ def guarded(as_json: bool) -> Iterator[None]:
         return
     except AttrprivError as error:
         kind, message, code = error.kind, str(error), error.exit_code
-        ways, refusals = error.ways, refusals_of(error)
-    except (BrokenPipeError, typer.Exit, typer.Abort):
+        ways, causes, refusals = error.ways, error.causes, refusals_of(error)
+    except (BrokenPipeError, typer.Exit):
         raise
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # Abort: the input ended at a question, as by Ctrl-D
         kind, message, code = _STOPPED
     except Exception as error:  # its message may quote the table
         kind, code = "unexpected", 1
         message = f"unexpected {type(error).__name__}. {BEFORE} Please report it with the command you used."
     answer()
     if pressed():  # a library may have made another error of it
-        (kind, message, code), ways, refusals = _STOPPED, (), {}
+        (kind, message, code), ways, causes, refusals = _STOPPED, (), (), {}
     try:
         if as_json:
             print_json({"schema_version": 1, "error": {"kind": kind, "message": message, "exit_code": code, **refusals}})
@@ -60,7 +63,7 @@ def guarded(as_json: bool) -> Iterator[None]:
         _give_up_stdout()
     from attrpriv.cli import render
 
-    render.complain(message, ways)
+    render.complain(message, ways, () if as_json else causes)
     raise typer.Exit(code)
 
 

@@ -16,11 +16,12 @@ from attrpriv.engines.scan import UNKNOWN_COLUMN, closest
 from attrpriv.engines.tables import NOT_NUMBERS, shown_name
 from attrpriv.errors import DataError, UsageError
 from attrpriv.problem.composition import Composition, parse_composition
+from attrpriv.problem.secret import canonical_text
 from attrpriv.queries.arithmetic import parse_entries, parse_linear
 from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.derived import Question, parse_questions, parts_of
 from attrpriv.queries.query import Query, quoted
-from attrpriv.session.named_columns import named_values
+from attrpriv.session.named_columns import named_values, require_number
 
 OPEN = "TODO"
 Kind = Literal["mean", "share", "distribution", "columns"]
@@ -53,7 +54,7 @@ def propose(
 ) -> Proposal:
     """What the owner said, completed by what names and types suggest."""
     hidden, text, category = _hidden(columns, kind) if secret is None else _said(columns, secret)
-    asked = tuple(one for text in releases for one in parse_questions(text))
+    asked = tuple(one for text in releases for one in asked_for(columns, text))
     if not asked:
         published = _published(columns, hidden)
         where = f"{quoted(published)} > {OPEN}"
@@ -67,6 +68,13 @@ def propose(
 
 def kind_of(secret: str) -> Kind:
     """What kind of secret a text states."""
+    problem = None
+    try:
+        canonical_text(secret)
+    except ValueError as error:
+        problem = str(error)
+    if problem is not None:
+        raise UsageError(f"secret: {problem}")
     if parse_entries(secret) is not None:
         raise UsageError(f"secret: a starter policy hides a mean, sum, count, share or distribution. Got {secret!r}.")
     composition = parse_composition(secret)
@@ -98,6 +106,8 @@ def _said(columns: Mapping[str, str], secret: str) -> tuple[tuple[str, ...], str
     read = stated.reads if isinstance(stated, Composition) else tuple(column for column, _ in stated.coefficients)
     for column in read:
         _require(columns, "secret", column)
+        if not isinstance(stated, Composition):
+            require_number("secret", column, columns[column])
     condition = stated.condition if isinstance(stated, Composition) else None
     values = [] if condition is None else [value for _, value in named_values(condition) if isinstance(value, str)]
     return read, stated.text, values[0] if len(values) == 1 else None
@@ -141,11 +151,20 @@ def known(columns: Mapping[str, str], asked: Sequence[Question]) -> tuple[Query,
         for column in (*part.columns, *_read(part.where), *([part.group_by] if part.group_by is not None else [])):
             _require(columns, "release", column)
         for column in part.columns:
-            if (what := NOT_NUMBERS.get(columns[column])) is not None:
-                raise DataError(f"release: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.")
+            require_number("release", column, columns[column])
         if part.where is not None:
             check_condition(columns, parse_condition(part.where), "release")
     return parts
+
+
+def asked_for(columns: Mapping[str, str], text: str) -> tuple[Question, ...]:
+    """What a text asks for; of a column alone, how it is asked for."""
+    name = text.strip().strip('"')
+    if name in columns:
+        measure = columns[name] not in NOT_NUMBERS
+        way = f"avg({quoted(name)})" if measure else f"count(*) filter (where {quoted(name)} = 'a value')"
+        raise UsageError(f"release: must say what is asked of a column. Got {shown_name(name)} alone. Write {way}.")
+    return parse_questions(text)
 
 
 def _read(where: str | None) -> tuple[str, ...]:

@@ -50,11 +50,15 @@ _CHOOSE = (
 )
 
 
-def complain(message: str, ways: Sequence[Way] = (), *, told: bool = False) -> None:
-    """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it."""
+def complain(message: str, ways: Sequence[Way] = (), causes: Sequence[Refusal] = (), *, told: bool = False) -> None:
+    """One line; in a terminal broken, with a list of its reasons, which is left out if `told` above it.
+
+    Of many reasons the nearest to an answer comes first there, with what helps: one cause and one way out.
+    """
     said = printable(" ".join(message.split()))
     line = f"attrpriv: {said}"
     if sys.stderr.isatty():
+        _causes(console(stderr=True), causes)
         line = complaint(said, shutil.get_terminal_size().columns, ways, told=told and sys.stdout.isatty())
     sys.stderr.write(line + "\n")
 
@@ -344,10 +348,16 @@ def show_starter(written: Starter, found: Check | None) -> None:
     shown.print(f"Replace each TODO, then run: {escape(written.fit) if written.fit else f'attrpriv check {name}'}")
 
 
-def show_tidied(out: Path, types: Mapping[str, str]) -> None:
+def show_tidied(out: Path, types: Mapping[str, str], commas: Sequence[str] = ()) -> None:
     """The columns, and what comes next."""
     shown = console()
     hang(shown, f"wrote {escape(out.name)}: " + ", ".join(f"{escape(name)} ({kind})" for name, kind in types.items()))
+    if commas:
+        columns = ", ".join(map(escape, commas))
+        hang(
+            shown,
+            f"[yellow]note[/yellow] {columns}: numbers with commas are text. To read them as decimals: --decimal , --force",
+        )
     shown.print(f"Write a policy for it with: attrpriv init {escape(shlex.quote(str(out)))}")
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from attrpriv.cli.decisions import Decisions, Left, first_left
+from attrpriv.cli.decisions import Decisions, Left, first_left, public_records
 from attrpriv.cli.proposal import OPEN, Kind, Proposal, kind_of, one_column, only_averages, only_counts, propose
 from attrpriv.engines.tables import Source, open_table
 from attrpriv.errors import AttrprivError, PolicyError, UsageError
 from attrpriv.policy.strict_yaml import dump_strict, load_strict
 from attrpriv.problem.places import has_password, is_remote, is_url, ledger_beside, usable
+from attrpriv.queries.conditions import columns_of, parse_condition
 from attrpriv.queries.query import quoted
 
 
@@ -68,11 +69,22 @@ def write_starter(
     source = open_table(data if is_remote(data) else Path(data))
     path = place_for(data, out, force)
     proposal = propose(source.columns, _TEMPLATES[name].kind, name == "counts", secret, releases)
-    text = (decisions or Decisions()).fill(starter_text(source, data, path, name, proposal), path, proposal.secret)
+    decisions = decisions or Decisions()
+    text = decisions.fill(starter_text(source, data, path, name, proposal), path, proposal.secret)
+    if decisions.public is not None:
+        read = _of_records(proposal, decisions.fits(text))
+        public_records(decisions.public, None if is_remote(data) else Path(data), read)
     sniffed = source.rows is None and not is_remote(data)
     with _written(path, text):
         fitted = _fitted(path, text, decisions, force)
     return Starter(path, text, sniffed, OPEN in proposal.hidden, fitted, _fit_left(path, text, decisions))
+
+
+def _of_records(proposal: Proposal, fitted: bool) -> list[str]:
+    """The columns that public records must have: what is hidden, and where they are fitted what is published of which."""
+    events = [column for event in proposal.events if OPEN not in event for column in columns_of(parse_condition(event))]
+    read = (*proposal.hidden, *proposal.averaged, *events) if fitted else proposal.hidden
+    return [column for column in dict.fromkeys(read) if column != OPEN]
 
 
 @contextmanager
@@ -101,18 +113,18 @@ def place_for(data: str, out: Path | None, force: bool) -> Path:
     return path
 
 
-def _fitted(path: Path, text: str, decisions: Decisions | None, force: bool) -> Path | None:
+def _fitted(path: Path, text: str, decisions: Decisions, force: bool) -> Path | None:
     """Fit the assumption to which the policy refers, if it refers to one and nothing is left to decide."""
-    if decisions is None or decisions.public is None or not decisions.fits(text) or first_left(text) is not None:
+    if decisions.public is None or not decisions.fits(text) or first_left(text) is not None:
         return None
     from attrpriv.cli.fit import fit_policy
 
     return fit_policy(path, decisions.public, decisions.assumption(path), None, force=force).out
 
 
-def _fit_left(path: Path, text: str, decisions: Decisions | None) -> str | None:
+def _fit_left(path: Path, text: str, decisions: Decisions) -> str | None:
     """The command that fits the assumption once nothing is left to decide; None where there is none to fit, or it is done."""
-    if decisions is None or decisions.public is None or not decisions.fits(text) or first_left(text) is None:
+    if decisions.public is None or not decisions.fits(text) or first_left(text) is None:
         return None
     return shlex.join(
         ["attrpriv", "fit", str(path), "--public", str(decisions.public), "--out", str(decisions.assumption(path))]

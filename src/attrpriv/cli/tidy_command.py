@@ -27,6 +27,9 @@ def tidy(
         list[str] | None,
         typer.Option("--missing", help="How a missing cell is written, such as ?; can be repeated."),
     ] = None,
+    decimal: Annotated[
+        str, typer.Option("--decimal", metavar="MARK", help="What stands before decimals: a point or a comma.")
+    ] = ".",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -34,13 +37,14 @@ def tidy(
     with guarded(as_json):
         from attrpriv.cli import render
         from attrpriv.engines.tidy import tidy as tidied
+        from attrpriv.engines.tidy import with_commas
 
         target = data.with_suffix(".parquet") if out is None else out
         if target.exists() and not force:
             raise UsageError(f"out: {target.name} exists already. Use --force to overwrite it, or --out to write elsewhere.")
         with working("reading the file"):
-            types = tidied(data, target, None if names is None else names.split(","), missing or (), skip=skip)
+            types = tidied(data, target, None if names is None else names.split(","), missing or (), skip=skip, decimal=decimal)
         if as_json:
             print_json({"schema_version": 1, "out": str(target), "columns": types})
         else:
-            render.show_tidied(target, types)
+            render.show_tidied(target, types, with_commas(target, types))

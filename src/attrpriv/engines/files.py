@@ -90,6 +90,16 @@ def near_name(path: Path) -> str:
     return f" Did you mean {_shown(near[0])}?" if near else ""
 
 
+def _ending(path: Path) -> str:
+    """What to do about a file that is no table by its name."""
+    ending = path.suffix.lower()
+    if ending in (".yaml", ".yml"):
+        return "That is a policy. Name the table."
+    if ending in (".xlsx", ".xls", ".ods"):
+        return "Save the sheet as CSV in UTF-8."
+    return f"Convert the file; a text file with: attrpriv tidy {shlex.quote(str(path))}"
+
+
 def open_path(path: Path, given: str) -> Source:
     """Decide by the suffix, never by the content."""
     if os.path.isdir(path):
@@ -97,14 +107,12 @@ def open_path(path: Path, given: str) -> Source:
             f"data: it must be one file. Got {_shown(given)}, which is a directory. Name a file in it, or a pattern."
         )
     if not path.name.lower().endswith(_SUFFIXES):
-        raise DataError(
-            f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {_shown(given)}. Convert the file; "
-            f"a text file with: attrpriv tidy {shlex.quote(str(path))}"
-        )
+        raise DataError(f"data: the file's name must end in .parquet, .csv or .csv.gz. Got {_shown(given)}. {_ending(path)}")
     paths = files_of(path)
     if not paths:
         what = "a file of this pattern" if is_pattern(path) else "the file"
-        raise DataError(f"data: {what} must exist. Got {_shown(given)}.{near_name(path)}")
+        hint = " Download it first." if given.startswith(("http:", "https:", "s3:", "gs:")) else near_name(path)
+        raise DataError(f"data: {what} must exist. Got {_shown(given)}.{hint}")
     return (
         _open_parquet(paths, path.name, given) if path.name.lower().endswith(".parquet") else _open_csv(paths, path.name, given)
     )

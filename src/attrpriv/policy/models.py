@@ -37,7 +37,7 @@ from attrpriv.errors import PolicyError, QueryError
 from attrpriv.frozen import Finite, FrozenMap, FrozenModel, Positive, Range
 from attrpriv.frozen.requirements import shown
 from attrpriv.policy.strict_yaml import read_strict
-from attrpriv.policy.written import Percent, require_decided, with_files, without_percent
+from attrpriv.policy.written import Percent, require_decided, require_no_table, with_files, without_percent
 from attrpriv.problem.assumption import ONE_ROW, Assumption, shape_of
 from attrpriv.problem.places import default_ledger, has_password, is_remote, is_url, usable
 from attrpriv.problem.problem import Delta, Edges, Epsilon, Problem, Ranges, Share, Sizes
@@ -252,6 +252,7 @@ class Policy(FrozenModel):
     def load(cls, path: str | Path, *, assume: bool = True) -> Policy:
         """Read a policy file; with `assume` false without its assumption, as before one is fitted."""
         place = Path(path)
+        require_no_table(place)
         value = without_percent(read_strict(place, percent=Percent))
         if not isinstance(value, dict):
             raise PolicyError(f"policy: must be a mapping. Got {type(value).__name__}.")

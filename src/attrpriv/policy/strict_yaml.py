@@ -157,6 +157,8 @@ class _Reading(yaml.SafeLoader):
             pass  # PyYAML hands escapes such as "\UFFFFFFFF" to chr() unchecked
         tab = "\\t" in problem
         advice = "Indent with spaces, not with tabs." if tab else "Check the indentation, colons, brackets and quotes."
+        if "escape sequence" in problem:  # as of "C:\\Users", the path of a file on Windows
+            advice = "A backslash is itself in single quotes alone: write paths in those, or with / instead."
         raise self._error(self.line + 1, "must be valid YAML", problem, advice)
 
     def _single_document(self) -> object:

@@ -8,6 +8,7 @@ no table has anything: without this it would hide nothing.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,15 @@ def _beside(value: object, folder: Path) -> object:
     if isinstance(value, list):
         return [_beside(one, folder) for one in value]
     return str(folder / value) if isinstance(value, str) else value
+
+
+def require_no_table(path: Path) -> None:
+    """A refusal of a table in the place of a policy file, by its name."""
+    if path.name.lower().endswith((".parquet", ".csv", ".csv.gz")):
+        raise PolicyError(
+            f"policy: must be a policy file, in YAML. Got {shown(path.name, 200)}, a table. Write a policy for it with: "
+            f"attrpriv init {shlex.quote(str(path))}"
+        )
 
 
 def read_assumption(path: Path) -> dict[str, object]:

@@ -32,7 +32,7 @@ from attrpriv.numerics.laws.intervals import IntervalUnion, parse_cases, require
 from attrpriv.problem.composition import Cell, Composition, cells_of, is_whole, parse_composition
 from attrpriv.queries.arithmetic import Linear, parse_column, parse_entries, parse_linear, whole_of
 from attrpriv.queries.query import quoted
-from attrpriv.queries.sql import parse_expression
+from attrpriv.queries.sql import parse_expression, unquoted_name
 
 
 def _between_form(value: object) -> str:
@@ -322,7 +322,7 @@ def _require_no_named_ends(between: object) -> None:
 
 def _canonical_value(value: object) -> object:
     if isinstance(value, str):
-        return _canonical_text(value)
+        return canonical_text(value)
     if isinstance(value, list | tuple) and value and all(isinstance(text, str) for text in value):
         return tuple(_linear_text(text) for text in value)
     if value is None:
@@ -337,7 +337,7 @@ def _canonical_parameter(value: object) -> object:
     return _canonical_value(value) if column is None else quoted(column)
 
 
-def _canonical_text(text: str) -> str:
+def canonical_text(text: str) -> str:
     problem = None
     try:
         entries = None if is_whole(text) else parse_entries(text)
@@ -347,9 +347,9 @@ def _canonical_text(text: str) -> str:
         return _linear_text(text) if composition is None else composition.text
     except QueryError as error:
         problem = str(error)
-    raise ValueError(
-        problem if is_whole(text) or _parses(text) else f"must be a statistic, such as mean(income). Got {shown(text)}."
-    )
+    if is_whole(text) or _parses(text):
+        raise ValueError(problem)
+    raise ValueError(unquoted_name(text) or f"must be a statistic, such as mean(income). Got {shown(text)}.")
 
 
 def _parses(text: str) -> bool:

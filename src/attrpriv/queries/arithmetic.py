@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from attrpriv.errors import QueryError
 from attrpriv.queries.query import quoted
@@ -273,10 +273,11 @@ def parse_linear(text: str) -> Linear:
     """
     from sqlglot import expressions as exp
 
-    from attrpriv.queries.sql import not_too_deep, parse_expression
+    from attrpriv.queries.sql import not_too_deep, parse_expression, unquoted_name
 
     found: dict[Monomial, Fraction] = {}
     kind: Literal["mean", "sum"] | None = None
+    inside: Any = None
     try:
         node = parse_expression(text)
         inside = node.this
@@ -289,7 +290,8 @@ def parse_linear(text: str) -> Linear:
         kind = None
     kept = {monomial: float(weight) for monomial, weight in found.items() if float(weight)}
     if kind is None or not kept or any(len(monomial) != 1 for monomial in kept):
-        raise QueryError(f"must be mean(...) or sum(...) of one column or of numbers times columns. Got {text[:100]!r}.")
+        told = f"must be mean(...) or sum(...) of one column or of numbers times columns. Got {text[:100]!r}."
+        raise QueryError((unquoted_name(text) if isinstance(inside, exp.Literal) else None) or told)
     return Linear(kind, tuple((column, weight) for (column,), weight in kept.items()))
 
 

@@ -97,6 +97,8 @@ class Join:
 
 Condition = Compare | In | IsNull | Written | Not | Join
 
+# What word processors make of quotes.
+_CURLY = "\u2018\u2019\u201a\u201b\u201c\u201d\u201e`\u00b4"
 _SUPPORTED = "comparisons of a column with a constant (=, !=, <, <=, >, >=, in, between, is null), joined by and, or, not"
 
 
@@ -233,7 +235,10 @@ def _value(node: exp.Expression) -> Value:
         return bool(node.this)
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else _number(node)
-    hint = f" A text goes in single quotes: {literal(str(node.name))}." if isinstance(node, exp.Column) else ""
+    hint = ""
+    if isinstance(node, exp.Column):
+        bare = node.name.strip(_CURLY)
+        hint = f" A text goes in {'single' if bare == node.name else 'straight single'} quotes: {literal(bare)}."
     raise QueryError(f"condition: must compare a column with a constant. Got {as_sql(node)!r}.{hint}")
 
 

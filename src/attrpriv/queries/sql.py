@@ -12,6 +12,7 @@ refused by name (`refusals`). What must never change: a text that is accepted me
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -107,8 +108,25 @@ def _parse_select(text: str) -> exp.Select:
     if len(statements) == 1 and isinstance(statements[0], exp.SetOperation):
         raise refused(statements[0].key, "ask for the statistics in one list", text)
     if len(statements) != 1 or not isinstance(statements[0], exp.Select) or not statements[0].expressions:
-        raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(text)}.")
+        raise QueryError(_unquoted(stripped) or f"query: must be {_SUPPORTED}. Got {shown_text(text)}.")
     return statements[0]
+
+
+def _unquoted(text: str) -> str | None:
+    told = unquoted_name(text)
+    return None if told is None else f"query: {told}"
+
+
+def unquoted_name(text: str) -> str | None:
+    """What to say of a column's name with spaces that stands bare, or in single quotes; None of anything else.
+
+    >>> unquoted_name("avg(hours per week)")
+    'a column whose name is no plain word goes in double quotes. Write avg("hours per week").'
+    """
+    found = re.fullmatch(r"(\w+)\(\s*('?)(\w[\w().%&/-]*(?:\s+[\w().%&/-]+)+)\2\s*\)", text.strip())
+    if found is None:
+        return None
+    return f'a column whose name is no plain word goes in double quotes. Write {found[1]}("{found[3]}").'
 
 
 @lru_cache(maxsize=16)  # what a secret says is read in several ways, one after the other; none of them changes the tree
@@ -230,6 +248,9 @@ def _aggregate(item: exp.Expression, text: str) -> tuple[Kind, tuple[exp.Express
         return two[type(item)], (item.this, item.expression), None
     if not isinstance(item, exp.AggFunc) and item.find(exp.AggFunc) is not None:
         raise refused(*ANSWERS, text)
+    if isinstance(item, exp.Column) and as_sql(item) == text.strip():
+        way = f"For its average: avg({as_sql(item)})."
+        raise QueryError(f"query: must say what is asked of a column. Got {shown_text(text)}. {way}")
     raise QueryError(f"query: must be {_SUPPORTED}. Got {shown_text(as_sql(item))} in {shown_text(text)}.")
 
 

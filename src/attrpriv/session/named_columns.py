@@ -18,7 +18,7 @@ from attrpriv.problem.composition import OTHER, Composition, cell_parts
 from attrpriv.problem.shapes import POPULATION, QUILT, STATED
 from attrpriv.queries.conditions import Compare, Condition, In, Join, Not, Value, Written, columns_of, literal, parse_condition
 from attrpriv.queries.evaluate import Bin, Category, holds_for
-from attrpriv.queries.query import Query
+from attrpriv.queries.query import Query, quoted
 from attrpriv.queries.sql import parse_queries
 
 # As the engines write the values of a type.
@@ -42,13 +42,21 @@ def require_columns(queries: Sequence[Query], policy: Policy, types: Mapping[str
             text = UNKNOWN_COLUMN.format(column=shown_name(column), hint=closest(types, column))
             raise DataError(text.replace("data:", f"{key}:", 1))
     for key, column in dict.fromkeys(summed):
-        if types[column] in NOT_NUMBERS:
-            what = NOT_NUMBERS[types[column]]
-            raise DataError(f"{key}: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.")
+        require_number(key, column, types[column])
     _require_numbers(policy, types)
     _require_alike(queries, policy, types)
     _require_written(policy, types)
     _require_fills(policy, types)
+
+
+def require_number(key: str, column: str, kind: str) -> None:
+    """A refusal of an average of a column that has no numbers; of text and dates, what is asked for instead."""
+    if (what := NOT_NUMBERS.get(kind)) is None:
+        return
+    asked = "count(*) filter (where {})" if key in ("query", "release") else "share({})"
+    condition = {"text": f"{quoted(column)} = 'a value'", "date": f"{quoted(column)} > '2024-05-01'"}.get(kind)
+    way = "" if condition is None else f" Write {asked.format(condition)}."
+    raise DataError(f"{key}: avg and sum need a numeric column. Got {shown_name(column)}, which is {what}.{way}")
 
 
 def _require_numbers(policy: Policy, types: Mapping[str, str]) -> None:

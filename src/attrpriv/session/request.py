@@ -14,7 +14,7 @@ from typing import Any
 
 from attrpriv.accounting.hash_chain import Entry, History
 from attrpriv.accounting.ledger import Ledger
-from attrpriv.accounting.standing import LedgerState, protects_persons, spent
+from attrpriv.accounting.standing import LedgerState, protects_persons, spent, undrawn
 from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.accuracy import Spread
 from attrpriv.methods.base.plan import Plan
@@ -67,6 +67,11 @@ class Request:
                 "what is left of the table's budget it may have, as in spend=0.2 (--spend 0.2)."
             )
         return 1.0
+
+    def require_drawn(self, name: Callable[[], str]) -> None:
+        """A refusal where the ledger holds a view that could not be drawn: nothing is ever answered from it."""
+        if self.known.standing.undrawn:
+            raise undrawn(name())
 
     def require_left(self, name: Callable[[], str], policy: Policy) -> None:
         """A refusal unless something is left of the budget, under the policy in force or a tighter one."""

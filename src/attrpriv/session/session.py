@@ -293,9 +293,9 @@ class Session(Recorded):
 
     def _problem(self, asked: Request, spend: float | None, *, must_say: bool) -> Problem:
         """Of what is new; of recorded answers alone, as if nothing had been released."""
+        asked.require_drawn(lambda: self.ledger_name)
         n, types = self._public_facts()
-        queries = asked.new or asked.queries
-        require_columns(queries, self.policy, types)
+        require_columns(queries := asked.new or asked.queries, self.policy, types)
         problem = self.policy.problem(queries, n, types, public_cells(self.policy, n, types, self._data))
         if not asked.new or asked.known.standing.view or problem.public:
             return problem

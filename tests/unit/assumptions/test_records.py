@@ -139,3 +139,15 @@ def test_a_file_without_the_column_names_those_it_has(tmp_path: Path) -> None:
     pd.DataFrame(FILES).to_csv(tmp_path / "public.csv", index=False)
     with pytest.raises(PolicyError, match=r"Got pay, which it has not. It has hours, sex"):
         RecordedTable.read(tmp_path / "public.csv", ["hours", "pay"])
+
+
+def test_without_columns_that_alone_is_said(tmp_path: Path) -> None:
+    """The file cannot be read without them; it used to be said that it is no path, and that one more thing is wrong."""
+    pd.DataFrame(FILES).to_csv(tmp_path / "public.csv", index=False)
+    given = {"file": str(tmp_path / "public.csv"), "further": [str(tmp_path / "public.csv")]}
+    with pytest.raises(PolicyError) as refused:
+        Records.checked(given)
+    assert str(refused.value) == "columns: is required and has no default. Add it."
+    with pytest.raises(PolicyError, match=r"^colums: unknown key\. Did you mean columns\?"):
+        Records.checked({**given, "colums": ["hours", "sex"]})
+    assert Records.checked({**given, "columns": ["hours", "sex"]}).columns == ("hours", "sex")

@@ -179,8 +179,9 @@ def test_what_cannot_be_is_asked_again_with_the_reason() -> None:
 
 RETRIES = {
     "a query of no column": (("1", "education", "avg(hour)", "avg(hours)", "", "12,14", ""), "Close: hours."),
+    "a column alone": (("1", "education", "home town", "avg(hours)", "", "12,14", ""), 'Write avg("home town").'),
     "an average of words": (("1", "education", "avg(sex)", "avg(hours)", "", "12,14", ""), "need a numeric column"),
-    "rows behind a mean": (("1", "education", "rows", "avg(hours)", "", "12,14", ""), "must be avg(column)"),
+    "rows behind a mean": (("1", "education", "rows", "avg(hours)", "", "12,14", ""), "must say what is asked"),
     "the table itself": (("3", "sex", "staff.parquet", "census.parquet", ""), "Got its own file."),
     "no such column in the records": (("3", "sex", "bare.parquet", "census.parquet", ""), "must have the column sex."),
     "records that are no table": (("3", "sex", "notes.txt", "census.parquet", ""), "must end in .parquet"),
@@ -258,6 +259,81 @@ def test_in_a_terminal_it_asks(terminal: tuple[int, int], place: Path) -> None:
     assert run("check", "staff.yaml").exit_code == 0
 
 
+def test_the_end_of_the_input_at_a_question_is_one_line_and_writes_nothing(terminal: tuple[int, int], place: Path) -> None:
+    ours, theirs = terminal
+    before = sorted(place.iterdir())
+    os.write(ours, b"1\n\x04")  # an answer, and Ctrl-D
+    command = [sys.executable, "-m", "attrpriv", "init", "staff.parquet"]
+    done = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, timeout=120, check=False)
+    shown = os.read(ours, 100_000).decode()
+    assert done.returncode == 130
+    assert shown.rstrip().endswith(
+        "Which column? attrpriv: stopped. What was released before that, if anything, is in the ledger."
+    )
+    assert "Traceback" not in shown
+    assert sorted(place.iterdir()) == before
+
+
+DECIDED_WRONG = {
+    "a density": (("--secret", "columns(sex)", "--least-density", "80"), "such as 0.8", ("--least-density", "0.8")),
+    "a distance in percent": (("--secret", "mean(education)", "--within", "2%"), "unit of the column", ("--within", "2")),
+    "a range upside down": (("--secret", "mean(education)", "--between", "14,12"), "the smaller one", ("--between", "12,14")),
+    "the table as public": (
+        ("--secret", "columns(sex)", "--public", "staff.parquet"),
+        "its own file",
+        ("--public", "census.parquet"),
+    ),
+    "records without a hidden column": (
+        *(("--secret", "columns(sex)", "--public", "bare.parquet"), "must have the column sex", ("--public", "census.parquet")),
+    ),
+    "records without what is fitted": (
+        *(
+            ("--secret", "mean(education)", "--release", "avg(hours)", "--public", "bare.parquet"),
+            "must have the column education",
+        ),
+        ("--public", "census.parquet"),
+    ),
+    "a second secret": (("--secret", "mean(education)", "--secret", "mean(hours)"), "Got 2. Name one", ()),
+    "an average of words": (("--secret", "mean(sex)"), "Write share(sex = 'a value')", ("--secret", "share(sex = 'a value')")),
+    "a column alone": (("--secret", "education"), "Write mean(education)", ("--secret", "mean(education)")),
+    "a column alone, published": (("--release", "hours"), "Write avg(hours)", ("--release", "avg(hours)")),
+    "words alone, published": (
+        *(("--release", "sex"), "Write count(*) filter (where sex = 'a value')"),
+        ("--release", "count(*) filter (where sex = 'a value')", "--secret", "mean(education)"),
+    ),
+    "a name with a space": (
+        *(
+            ("--secret", "columns(sex)", "--release", "avg(home town)"),
+            'Write avg("home town")',
+            ("--release", 'avg("home town")'),
+        ),
+    ),
+    "a name in single quotes": (
+        *(("--secret", "mean('home town')"), 'Write mean("home town")', ("--secret", 'mean("home town")')),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DECIDED_WRONG)
+def test_an_option_that_cannot_be_is_refused_before_anything_is_written(name: str) -> None:
+    """Nothing that `check` refuses is left for it to find, though decisions are still open; and the way out is taken."""
+    options, reason, way = DECIDED_WRONG[name]
+    pd.DataFrame({"hours": [1, 2]}).to_parquet("bare.parquet")
+    done = run("init", "staff.parquet", *options)
+    assert done.exit_code in (2, 3)
+    assert reason in " ".join(done.output.split())
+    assert not Path("staff.yaml").exists()
+    kept = [] if way and way[0] == "--secret" and len(options) == 2 else list(options)
+    for option in way[::2]:
+        if option in kept:
+            del kept[kept.index(option) : kept.index(option) + 2]
+    if not way:
+        kept = kept[:2]
+    done = run("init", "staff.parquet", *kept, *way)
+    assert done.exit_code == 0, done.output
+    assert Path("staff.yaml").exists()
+
+
 def test_a_range_or_a_distance_that_cannot_be_is_asked_for_again() -> None:
     wrong = ("14,12", "low,high", "12,inf", "12")
     told, said = talk("staff.parquet", "1", "education", "avg(hours)", "", *wrong, "12,14", "12,14", "0", "-1", "0.2")
@@ -295,3 +371,22 @@ def test_what_check_would_refuse_is_said_at_once(place: Path) -> None:
     assert "attrpriv plan staff.yaml" in told
     assert "Next: attrpriv check" not in told
     assert run("check", "staff.yaml").exit_code == 3
+
+
+def test_a_release_that_is_refused_says_first_what_helps(terminal: tuple[int, int], place: Path) -> None:
+    """In a terminal, above the reasons of all mechanisms; in a pipe an error stays one line."""
+    policy = run("init", "staff.parquet", "--secret", "mean(education)", "--release", "avg(hours)", "--json")
+    text = re.sub(r"(?s)assume:.*(?=release:)", "", json.loads(policy.output)["policy"])
+    Path("staff.yaml").write_text(text.replace("TODO, TODO", "12, 14").replace("TODO ", "0.2 "), encoding="utf-8")
+    ours, theirs = terminal
+    command = [sys.executable, "-m", "attrpriv", "release", "staff.yaml"]
+    shown = subprocess.run(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=place, timeout=120, check=False)
+    told = " ".join(os.read(ours, 100_000).decode().split())
+    assert shown.returncode == 3, told
+    before, _, after = told.partition("attrpriv: no mechanism can prove the guarantee.")
+    assert "refused" in before
+    assert "what helps: " in before
+    assert "what helps: " not in after
+    piped = subprocess.run(command, capture_output=True, text=True, cwd=place, timeout=120, check=False)
+    assert piped.stderr.startswith("attrpriv: no mechanism can prove the guarantee.")
+    assert piped.stderr.count("\n") == 1

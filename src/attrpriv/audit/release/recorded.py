@@ -83,7 +83,9 @@ def _drawable(problem: Problem, secret: Secret, statistic: Statistic) -> dict[Pa
         with suppress(UsageError):  # a value so near the end of what the records have that no table has it
             found |= _draws(statistic, [listed[k]], problem.n)
     if not found:
-        raise NotDrawn(f"The records have no tables with two values of {secret.text} that must look alike. Name them as pairs.")
+        raise NotDrawn(
+            f"The records have no tables with two values of {secret.text} that must be indistinguishable. Name them as pairs."
+        )
     return found
 
 

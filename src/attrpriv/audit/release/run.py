@@ -63,10 +63,11 @@ def audit_release(
     plan      as `Session.plan` or `plan` makes it
     given     what it is a plan for: the session, or the problem. Left out: the noise alone is tried
     records   public rows, to make tables of: a file or a table. Left out: tables are made up from the stated law alone
-    pairs     two values of the secret each, in its own unit, to tell apart; left out: it is looked for the worst ones
+    pairs     two values of the secret each, in its own unit, to tell apart; left out: the worst ones are looked for
     draws     of the noise; `tables` of each value before the noise, `released` of each value as released, and `recorded` of
               each value from records
     error     the chance, at most, that a right release is called broken
+    seed      where the randomness begins: the same one gives the same audit
 
     >>> from attrpriv import Gaussian, Query, Secret
     >>> assumed = Gaussian(mean={"x": 0, "y": 0}, sd={"x": 1, "y": 1}, correlation={"x~y": 0.5}, tolerance=0)
