@@ -427,6 +427,14 @@ def test_a_belief_of_a_count_is_about_whole_numbers() -> None:
     assert share.at == pytest.approx(5 / ROWS)
 
 
+def test_a_belief_without_a_value_takes_the_middle_of_those_that_may_be() -> None:
+    """Halfway between the least and the largest of what is weighed and promised, or the lesser of the two nearest."""
+    made = counted("laplace")
+    assert made.belief().at == 6.0  # of 2 to 11
+    for prior, at in (({3: 1, 4: 1, 5: 1}, 4), ({2: 1, 3: 1, 10: 1}, 3), ({3: 1, 9: 1, 10: 1}, 9), ({3: 1, 5: 1, 9: 0}, 3)):
+        assert made.belief({float(k): float(weight) for k, weight in prior.items()}).at == at
+
+
 def test_a_prior_of_huge_weights_is_no_overflow() -> None:
     made = students("gaussian")
     huge, plain = (made.belief({60_000.0: w, 61_000.0: w, 62_000.0: w}, at=60_000.0) for w in (1.7e308, 1.0))
