@@ -31,6 +31,7 @@ from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
 from attrpriv.methods.parameter_counts.proof import ParameterNoiseEvidence
 from attrpriv.numerics.calibration.coupling import overlaps
 from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.laws.records import moved
 from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
@@ -276,6 +277,7 @@ def test_a_mechanism_that_reads_the_secret_under_other_laws() -> None:
     rng = random.Random(5)
     for row in plan.model_error:
         assert row.epsilon is not None
+        assert row.epsilon < evidence.loss() + moved(evidence.records, evidence.pairs, row.off_by)  # of an event a corner tells
         found = [coupled(evidence, near(rng, 0.4, row.off_by), near(rng, 0.2, row.off_by)) for _ in range(8)]
         found += [coupled(evidence, 0.4 * (1 + x * row.off_by), 0.2 * (1 + y * row.off_by)) for x in (-1, 1) for y in (-1, 1)]
         assert max(found) <= row.epsilon
