@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def with_column(made: Plan, **changes: Any) -> Plan:
     return made.model_copy(update={"columns": tuple(one.model_copy(update=changes) for one in made.columns)})
 
 
-FORGED = {
+FORGED: dict[str, Callable[[Any], Plan]] = {
     "another answer": lambda made: with_column(made, column="avg(x)"),
     "a clip of the answer": lambda made: with_column(made, clip=(0.0, 1.0)),
     "a public answer": lambda made: with_column(made, centre=0.5),

@@ -19,7 +19,7 @@ PLACES = np.linspace(-0.5, 0.5, 101)
 
 def told(weights: list[complex], parts: int = 1, wrong: float = 0.0, left: float = 0.0) -> Slopes:
     """Of 2/B sum over l = 1, 2, ... of Re c e^(i l step y), with y = 0 in the middle of the first bin."""
-    turns = STEP * np.arange(1 + len(weights))
+    turns: Numbers = STEP * np.arange(1 + len(weights), dtype=np.float64)
     # The transform counts from the middle of the first part of the bin.
     middle = 0.5 - 0.5 / parts
     turned = np.array([0.0, *weights]) * np.exp(-1j * turns * middle)
