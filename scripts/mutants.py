@@ -129,6 +129,11 @@ NAMED: tuple[tuple[str, str, str], ...] = (
     ("noise/exact.py", "/ exact) + noise) * exact", "/ exact) + noise) * exact + exact * 3 / 2"),
     ("noise/exact.py", "(round(Fraction(value) / exact) + noise)", "(round(Fraction(value) / exact + Fraction(3, 2)) + noise)"),
     ("noise/exact.py", "- Fraction(1, 2)\n", "+ 1\n"),
+    ("methods/count_transport/target.py", "(y + self.excess) / x", "y / x"),
+    ("methods/optimal/proof.py", "min(corner, loss + moved(", "min(corner, loss + 0 * moved("),
+    ("numerics/laws/recorded_slopes.py", "turns ** (_ORDER + 1)", "turns ** (_ORDER + 2)"),
+    ("methods/base/parts.py", " or part.centre is not None or evidence.common_noise()", " or evidence.common_noise()"),
+    ("methods/group_transport/plan.py", "max(ways, key=lambda way: evidence", "min(ways, key=lambda way: evidence"),
 )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def kind_of(plan: Plan) -> str:
 
 
 def test_every_kind_of_evidence_has_a_plan_here() -> None:
-    """What another library releases is planned by nobody: below."""
+    """What another library releases is planned by nobody: its entries are changed in tests/unit/session/test_outside.py."""
     of_ours = {kind for method in METHODS for kind in method.proofs} - {"outside", "chain_outside"}
     assert {made.certificate.evidence.kind for made in kinds().values()} == of_ours
     assert {type(made.part) for made in kinds().values()} == set(PARTS)

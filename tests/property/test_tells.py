@@ -17,6 +17,7 @@ from scipy.stats import norm
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.errors import UsageError
+from attrpriv.methods.base.belief import prior_near
 from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.base.trade_off import TradeOff
@@ -486,6 +487,24 @@ def test_a_belief_of_a_count_is_about_whole_numbers() -> None:
     share = counted("laplace", secret="share(smoker = 'yes')", between=(0.2, 0.8), within=0.2).belief(at=5 / ROWS)
     assert share.values == pytest.approx([count / ROWS for count in range(3, 12)])
     assert share.at == pytest.approx(5 / ROWS)
+
+
+def test_a_picture_of_beliefs_is_about_the_middle_of_the_range() -> None:
+    """All of it where it is narrow, and ten promised distances to each side where it is wide, or has no ends."""
+    near = prior_near(counted("laplace"))
+    assert (min(near), max(near)) == (2.0, 11.0)
+    assert set(near.values()) == {1.0}
+    made = plan(two_secrets(), "gaussian")
+    ends = [(min(found), max(found)) for found in (prior_near(made, "mean(income)"), prior_near(made, "mean(height)"))]
+    assert ends == [(-10_000.0, 10_000.0), (66.0, 68.0)]
+
+
+def test_a_belief_without_a_value_takes_the_middle_of_those_that_may_be() -> None:
+    """Halfway between the least and the largest of what is weighed and promised, or the lesser of the two nearest."""
+    made = counted("laplace")
+    assert made.belief().at == 6.0  # of 2 to 11
+    for prior, at in (({3: 1, 4: 1, 5: 1}, 4), ({2: 1, 3: 1, 10: 1}, 3), ({3: 1, 9: 1, 10: 1}, 9), ({3: 1, 5: 1, 9: 0}, 3)):
+        assert made.belief({float(k): float(weight) for k, weight in prior.items()}).at == at
 
 
 def test_a_prior_of_huge_weights_is_no_overflow() -> None:

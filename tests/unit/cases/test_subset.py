@@ -331,6 +331,16 @@ def test_groups_have_their_own_names_and_sizes() -> None:
     assert Plan.from_json(made.to_json()) == made
 
 
+def test_an_average_of_all_rows_beside_groups_has_none() -> None:
+    made = plan("avg(x)", covariance(1), queries=asked_for("by group and another of all"), **SPACED)
+    grouped, whole = made.queries
+    assert made.group_names(grouped) == ("a", "b", "c", "other")
+    assert made.group_names(whole) == (None,)
+    (own,) = (part for part in made.columns if part.column == "y")
+    assert (made.noise_of(whole), made.error_of(whole)) == (own.noise, own.error)
+    assert made.of(grouped, "a").where == "ward = 'a'"
+
+
 def test_a_sum_and_the_average_of_the_same_rows_are_one_release() -> None:
     v = covariance(1)
     one = plan("sum(x) filter (where ward = 'b')", v)

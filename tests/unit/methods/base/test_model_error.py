@@ -20,15 +20,18 @@ import attrpriv as ap
 from attrpriv.assumptions.chain import Chain
 from attrpriv.assumptions.counts import Counts
 from attrpriv.assumptions.parameter_network import ParameterNetwork
+from attrpriv.cases.lattice import counted
 from attrpriv.methods.base.accuracy import OFF_BY, ModelError, fragile, off_by, unaffected
 from attrpriv.methods.base.gaussian_proof import GaussianEvidence
 from attrpriv.methods.chain_quilt.plan import ChainEvidence
 from attrpriv.methods.count_noise.proof import CountDirectEvidence
 from attrpriv.methods.markov_quilt.proof import QuiltEvidence
+from attrpriv.methods.optimal.plan import _kernel, _one_case, _priors
 from attrpriv.methods.optimal.proof import CouplingEvidence, KernelEvidence
 from attrpriv.methods.parameter_counts.proof import ParameterNoiseEvidence
 from attrpriv.numerics.calibration.coupling import overlaps
 from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.laws.records import moved
 from attrpriv.numerics.networks.network import Network, Node
 from attrpriv.problem.secret import Parameter
 from attrpriv.queries.query import Query
@@ -223,6 +226,38 @@ def test_a_kernel_under_other_laws() -> None:
     assert exceeded
 
 
+def test_a_kernel_of_a_sum_under_other_laws() -> None:
+    """Of rows with three values there is no corner to look at: the change of every law is added to the loss."""
+    laws = {"yes": [0.2, 0.3, 0.5], "no": [0.3, 0.4, 0.3]}
+    stated = Counts(
+        sensitive="smoker",
+        given={"visits": {name: {"values": [0, 1, 2], "probabilities": law} for name, law in laws.items()}},
+        prior={"yes": 0.4},
+    )
+    small = {"n": 4, "secrets": (ap.Secret("count(smoker = 'yes')", between=(0.0, 4.0)),)}
+    found = counted(counts_problem(queries=(Query("sum", "visits"),), theta=(stated,), **small))
+    case = _one_case(found)
+    evidence, _ = _kernel(found, case, _priors(found, case))
+    rng = random.Random(6)
+    for row in evidence.model_error(0.5, 0.0):
+        assert row.epsilon is not None
+        losses = []
+        for _ in range(20):
+            rows = {name: moved_row(rng, tuple(law), row.off_by) for name, law in laws.items()}
+            outputs = []
+            for a in range(5):
+                law = [1.0]
+                for k in range(4):
+                    law = [
+                        math.fsum(law[f - v] * rows["yes" if k < a else "no"][v] for v in range(3) if 0 <= f - v < len(law))
+                        for f in range(len(law) + 2)
+                    ]
+                outputs.append([math.fsum(m * w[o] for m, w in zip(law, evidence.weights, strict=True)) for o in range(9)])
+            pairs = itertools.permutations(outputs, 2)
+            losses.append(max(math.log(x / y) for one, other in pairs for x, y in zip(one, other, strict=True) if x))
+        assert 0.5 < max(losses) <= row.epsilon
+
+
 def coupled(evidence: CouplingEvidence, p: float, q: float) -> float:
     """The loss of what is drawn, in exact fractions."""
     outputs = []
@@ -242,6 +277,7 @@ def test_a_mechanism_that_reads_the_secret_under_other_laws() -> None:
     rng = random.Random(5)
     for row in plan.model_error:
         assert row.epsilon is not None
+        assert row.epsilon < evidence.loss() + moved(evidence.records, evidence.pairs, row.off_by)  # of an event a corner tells
         found = [coupled(evidence, near(rng, 0.4, row.off_by), near(rng, 0.2, row.off_by)) for _ in range(8)]
         found += [coupled(evidence, 0.4 * (1 + x * row.off_by), 0.2 * (1 + y * row.off_by)) for x in (-1, 1) for y in (-1, 1)]
         assert max(found) <= row.epsilon

@@ -12,7 +12,7 @@ import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases.gaussian import gaussians
-from attrpriv.methods.calibrated_weights.case import _recorded, lower_covariance, read_on, undeclared_spacing
+from attrpriv.methods.calibrated_weights.case import _mask, _recorded, lower_covariance, read_on, undeclared_spacing
 from attrpriv.problem.refusal import Refusal
 from tests.conformance.test_mechanisms import problem
 
@@ -76,6 +76,13 @@ def test_an_undeclared_spacing_is_covered_up_to_its_mask(n: int) -> None:
         q = mpmath.exp(-2 * mpmath.pi**2 * mpmath.mpf(n * masked / (n + masked)))
         wanted = float(-mpmath.log(1 - 2 * q / (1 - q)))
     assert found.charge == pytest.approx(wanted, rel=1e-5, abs=1e-300)
+
+
+def test_a_mask_is_enough_for_the_widest_member() -> None:
+    narrow, wide = gaussian(), gaussian(sd={"a": 20.0, "b": 5.0})
+    asked = problem(n=400, resolution={}, types={})
+    for theta, sd in (((narrow,), 2.0), ((wide,), 20.0), ((narrow, wide), 20.0), ((wide, narrow), 20.0)):
+        assert _mask(asked, theta, "a") == pytest.approx(sd / math.sqrt(400) / 50, rel=1e-9)
 
 
 @pytest.mark.parametrize(("n", "finer"), [(99, 50), (100, 1), (10_000, 1)])

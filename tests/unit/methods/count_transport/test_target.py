@@ -169,6 +169,21 @@ def test_bounds_are_public_and_checked() -> None:
     assert bounds.loss == pytest.approx(1.0)
 
 
+def test_a_mass_of_one_unit_is_one_and_none_is_none() -> None:
+    """Up to the shares that a slice may be off: e^epsilon units may stand against one, and nothing may against none."""
+    for most, holds in ((1, True), (2, True), (3, False)):
+        assert Bounds(0, (1,), (most,), 0).holds(1.0) is holds
+    assert not Bounds(0, (0,), (0,), 0).holds(1.0)
+    assert not Bounds(0, (1, 0), (1, 1), 0).holds(400.0)
+
+
+def test_the_pure_loss_counts_what_is_above_the_bounds() -> None:
+    """All of the excess may be on one output, of a law that two neighbours do not share."""
+    for low, high, excess in (((10, 10), (12, 11), 0), ((10, 10), (12, 11), 8), ((5, 20), (6, 25), 30)):
+        worst = max(math.log((y + excess) / x) for x, y in zip(low, high, strict=True))
+        assert worst < Bounds(0, low, high, excess).loss == pytest.approx(worst, rel=1e-9)
+
+
 @pytest.mark.parametrize("n", [300, 10_000])
 def test_many_rows_by_an_independent_law(n: int) -> None:
     """Slices against scipy's law; targets within the bounds; everything moved as little as the slope trick moves it."""

@@ -207,6 +207,24 @@ def test_what_hid_the_first_answer_is_refused_where_values_are_too_coarse() -> N
         ap.plan(hidden_by_u(queries=(ap.mean("u"),), resolution=grid, earlier=first.certificate.evidence), "gaussian")
 
 
+def test_masks_are_widened_but_for_what_was_drawn() -> None:
+    """What an earlier answer drew below its digits can be less than a wider mask, and is never more."""
+    past = stacked.EarlierAverages(columns=("a", "b"), independent=(0.5, 9.0))
+    assert past.widened({"a": 1.0, "b": 1.0, "c": 1.0}, 3.0) == {"a": 0.5, "b": 3.0, "c": 3.0}
+
+
+def test_what_is_shown_of_an_answer_is_its_own() -> None:
+    """How far it moves with a secret, and how much of its own spread is credited: as where it is the only answer."""
+    columns = ("weight", "height", "sat")
+    for secrets in SECRETS.values():
+        alone = {name: ap.plan(asked((name,), secrets=secrets), "gaussian").columns[0].parameters for name in columns}
+        assert len({told["shift"] for told in alone.values()}) == 3
+        for made in released([(("weight",), 0.3), (("height", "sat"), 0.5)], secrets=secrets):
+            for part in made.columns:
+                for name in ("shift", "credited_variance"):
+                    assert part.parameters[name] == pytest.approx(alone[part.column][name], rel=1e-9, abs=1e-15)
+
+
 # --------------------------------------------------------------------------------------------------------------- mutants
 
 

@@ -332,3 +332,16 @@ def test_expected_tables() -> None:
     again, _ = tables(case, several)
     assert (again == tables(case, several)[0]).all(), "the same on every run"
     assert float(again[:, 0].mean()) == pytest.approx(300, abs=6 * math.sqrt(1_000 * 0.3 * 0.7 / 8192))
+
+
+@pytest.mark.parametrize("queries", [BOTH[:1], BOTH])
+@pytest.mark.parametrize("prior", [[0.22, 0.3], [0.3, 0.38]])
+def test_the_error_is_that_of_the_worst_tables(queries: tuple[Query, ...], prior: list[float]) -> None:
+    """The further from the middle of the range, the more is left of the secret: either end of the prior may be it."""
+    assumed = groups(prior={"F": prior})
+    found = plan(problem(assumed, queries=queries), "transport")
+    evidence = evidence_of(found) if len(queries) == 1 else vector_of(found)
+    ends = [[one.rmse for one in evidence.spreads(way)] for way in expected_tables(assumed, ("F",), None)]
+    least, most = sorted(ends)
+    assert least[0] < 0.99 * most[0]
+    assert [found.error_of(query).rmse for query in queries] == pytest.approx(most, rel=1e-9)

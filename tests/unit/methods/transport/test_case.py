@@ -71,6 +71,15 @@ def test_the_column_itself_is_told_altogether() -> None:
     assert check.credited[0][0] == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.parametrize("off", [0.0, 0.2])
+def test_beside_another_average_the_column_itself_cannot_be_off(off: float) -> None:
+    """Its slope on itself is 1 under every law, so the other average keeps its credit."""
+    (check,) = made(asked("weight", "income"), off).checks
+    left = V[0, 0] - V[0, 2] ** 2 / V[2, 2] * (1 + off) ** 2
+    assert np.array(check.credited) == pytest.approx(np.array([[left / N, 0.0], [0.0, 0.0]]), rel=1e-6, abs=1e-6)
+    assert check.own_off[1] == pytest.approx(0.0, abs=1e-6)
+
+
 def test_two_statistics_are_regressed_on_together() -> None:
     """Weight on height and income; each secret moves the other statistic as their correlation says."""
     case = made(asked(secrets=(INCOME, HEIGHT)))

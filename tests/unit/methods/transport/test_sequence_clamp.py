@@ -82,6 +82,19 @@ def factors(found: Innovations) -> tuple[Array, Array]:
     return lower, np.array([float(x) for x in found.spreads])
 
 
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize(("left", "enough"), [(1e-11, True), (1e-13, False)])
+def test_what_is_left_open_is_a_share_whatever_the_unit(left: float, enough: bool, unit: float) -> None:
+    """Two answers that differ by so little of their variance: in centimetres as in kilometres."""
+    own = unit**2
+    covariance = [[own, own], [own, own * (1 + left)]]
+    if enough:
+        assert float(Innovations.of(covariance).spreads[1]) == pytest.approx(own * left, rel=1e-3)
+    else:
+        with pytest.raises(RefusedError, match="nothing of one is left open"):
+            Innovations.of(covariance)
+
+
 # ------------------------------------------------------------------------------------------------------- the slow twin
 
 

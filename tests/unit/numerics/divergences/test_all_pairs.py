@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.all_pairs import all_pairs_delta, all_pairs_loss
+from attrpriv.numerics.divergences.all_pairs import _window, all_pairs_delta, all_pairs_loss
 from attrpriv.numerics.laws.lattice import LatticeLaw, binomial_sum
 
 # Masses that floats hold exactly, so that the fractions are the truth.
@@ -105,3 +105,11 @@ def test_bad_arguments() -> None:
         all_pairs_delta([law, law], 1.0, apart=0)
     with pytest.raises(UsageError, match="pure epsilon needs"):
         all_pairs_loss([binomial_sum(1, 0.5, 999, 0.5, tail=1e-9), law])
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (4, 0), (0, 4), (4, 4), (3, 4)])
+def test_what_is_outside_of_a_window_is_charged_at_both_ends(left: int, right: int) -> None:
+    masses = np.array([2e-23] * left + [0.5, 0.5] + [2e-23] * right)
+    window, cut = _window(masses)
+    assert (window.start, window.stop) == (left, left + 2)
+    assert 2e-23 * (left + right) * (1 - 1e-12) <= cut <= 2e-23 * (left + right) * (1 + 1e-9)

@@ -116,6 +116,11 @@ def test_the_numbers_of_the_theory(epsilon: float, mu: float, order: float) -> N
     assert delta(epsilon, found.order, found.mu) <= 1e-6
 
 
+@pytest.mark.parametrize(("epsilon", "order", "mu"), [(0.0, 2.0, 30.0), (1.0, 5.0, 1e200), (-1.0, 3.0, 2.0)])
+def test_a_delta_is_a_probability_where_nothing_is_hidden(epsilon: float, order: float, mu: float) -> None:
+    assert renyi_delta_upper(epsilon, order, mu) == 1.0
+
+
 @given(epsilon=st.floats(0, 10), log_delta=st.floats(-30, -1))
 @settings(max_examples=50, deadline=None)
 def test_most_mu_is_private_and_tight(epsilon: float, log_delta: float) -> None:

@@ -13,6 +13,7 @@ from attrpriv.numerics.divergences.mixture import anchor_of, log_probability_rat
 from attrpriv.numerics.divergences.moving_sets import covered_upper, moving_upper
 from attrpriv.numerics.divergences.set_valued import (
     _highest,
+    _largest_density,
     _Pair,
     _Panels,
     lam_of,
@@ -254,6 +255,21 @@ def test_nothing_is_hidden_within_a_panel(lam: float, width: float) -> None:
                 assert (excess.max(axis=1) <= highest + rounding).all()
                 # F is a convex function minus another, both of them smooth: for a narrow panel the bound is near.
                 assert (highest - excess.max(axis=1)).max() <= 4 * (1 + lam**2) ** 2 * width**2
+
+
+@pytest.mark.parametrize("width", [0.1, 1.0, 4.0])
+def test_no_density_is_larger_within_a_panel(width: float) -> None:
+    """Without lam the law is normal, and on a panel around 0 the bound is the density there; no tilt makes it too small."""
+    left = np.arange(-8, 8, width / 4)
+    inside = left[:, None] + width * np.linspace(0, 1, 81)
+    for lam in (0.0, 0.3, 2.0):
+        for union in ("[0, 1)", "< -6 or [0, 0.2) or >= 6"):
+            law = set_law(parse_case(union), lam, 0.0)
+            densest = np.exp(law.log_density(inside)[0]).max(axis=1)
+            assert (_largest_density(law, left, left + width) >= densest * (1 - 1e-12)).all()
+    normal = set_law(parse_case("[0, 1)"), 0.0, 0.0)
+    around = _largest_density(normal, np.array([-width / 2]), np.array([width / 2]))
+    assert around[0] == pytest.approx(1 / math.sqrt(2 * math.pi), rel=1e-9)
 
 
 def test_a_search_with_a_target_goes_on_at_the_target_itself() -> None:
