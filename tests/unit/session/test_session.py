@@ -271,7 +271,11 @@ def test_values_outside_the_bounds_are_clipped_where_the_plan_says_so(tmp_path: 
     [
         ("avg(wieght)", "query: the column must be one of the table's. Got wieght. Close: weight."),
         ("sum(WEIGHT)", "query: the column must be one of the table's. Got WEIGHT. Close: weight."),
-        ("avg(gender)", "query: avg and sum need a numeric column. Got gender, which is text. Write count(*) filter (where gender = 'a value')."),
+        (
+            "avg(gender)",
+            "query: avg and sum need a numeric column. Got gender, which is text. "
+            "Write count(*) filter (where gender = 'a value').",
+        ),
     ],
 )
 def test_a_column_that_cannot_be_averaged(queries: str, message: str, scans: list[list[str]], tmp_path: Path) -> None:
