@@ -54,7 +54,7 @@ DOUBTFUL = (
     ("Hide this average", {"low": "20.000", "high": "60.000"}, "20000 or 20.0000", "mean-low"),
     ("Hide this average", {"low": "20%"}, "in the unit of the column", "mean-low"),
     ("Use this budget", {"epsilon": "0"}, "must be", "epsilon"),
-    ("Publish this query", {"query": "weight"}, "must be avg(column)", "query"),
+    ("Publish this query", {"query": "weight"}, "avg(weight)", "query"),
     ("Publish this number", {"column": "weight", "where": "weight is heavy"}, "must be", "where"),
     ("Save the public facts", {"low__weight": "50%"}, "in the unit of the column", "low:weight"),
     ("Save the numbers", {"value__assume.sd.income": "20,30"}, "must be a number", "numbers-value:assume.sd.income"),
