@@ -6,7 +6,7 @@ A mutant is the source with one expression changed: a comparison, a sign, a fact
 term left out. The slack for rounding (`numerics.rounding`) is left alone: its size is argued there, and no test could see it.
 So is what no promise rests on: words, expected errors, searches whose finds are proved again (`LEFT_OUT`, `SEARCHES`), unless
 `--all` is given. Printed are the share that was found, with its 95% interval (Clopper and Pearson), and the
-survivors. One that changes nothing anybody could see is listed with its reason in tests/equivalent_mutants.txt, and does not
+survivors. One that changes nothing anybody could see is listed with its reason in tests/equivalent_mutants, and does not
 count.
 
 `--named` tries the mistakes of `NAMED` instead, every one of which must be found, and every `or` for `and` in a proof.
@@ -40,7 +40,7 @@ from xml.etree import ElementTree
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "attrpriv"
 KEPT = ROOT / ".mutants"
-EQUIVALENT = ROOT / "tests" / "equivalent_mutants.txt"
+EQUIVALENT = ROOT / "tests" / "equivalent_mutants"
 # What a promise is computed from, and what is drawn.
 TESTED = ("numerics", "noise", "cases", "methods")
 # No promise rests on these: they compare plans, each of which has its own proof, or are said, shown and expected.
@@ -498,7 +498,7 @@ def equivalent() -> dict[str, str]:
 
     `module: function: *` stands for all of a function, which is not sampled.
     """
-    lines = EQUIVALENT.read_text(encoding="utf-8").splitlines() if EQUIVALENT.exists() else []
+    lines = [line for path in sorted(EQUIVALENT.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
     told = [line.partition("  # ") for line in lines if line and not line.startswith("#")]
     return {name: why for name, _, why in told}
 
@@ -569,7 +569,7 @@ def report(outcomes: Sequence[tuple[Mutant, str]], seconds: float, *, all_of_the
     found = len(counted) - len(missed)
     low, high = interval(found, len(counted))
     print(f"{found} of {len(counted)} mutants found: {found / len(counted):.1%} ({low:.1%} to {high:.1%}), {seconds:.0f} s")
-    print(f"{len(outcomes) - len(counted)} more change nothing (tests/equivalent_mutants.txt)")
+    print(f"{len(outcomes) - len(counted)} more change nothing (tests/equivalent_mutants)")
     for mutant, outcome in missed:
         print(f"  {outcome}: line {mutant.line} of {mutant.name}")
     return 0 if found >= (1.0 if all_of_them else 0.95) * len(counted) else 1

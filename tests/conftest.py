@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# `fixed` tries the same examples on every run; HYPOTHESIS_PROFILE=explore tries new ones.
+# `fixed` tries the same examples on every run; HYPOTHESIS_PROFILE=explore tries new ones. `planted` stops at the first that fails.
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
+settings.register_profile("planted", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 

@@ -14,9 +14,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "attrpriv"
-LISTED = re.findall(
-    r"^([\w/]+\.py): (\w+): ", (ROOT / "tests" / "equivalent_mutants.txt").read_text(encoding="utf-8"), flags=re.MULTILINE
-)
+LINES = [
+    line
+    for path in sorted((ROOT / "tests" / "equivalent_mutants").glob("*.txt"))
+    for line in path.read_text("utf-8").splitlines()
+]
+LISTED = [found.groups() for line in LINES if (found := re.match(r"([\w/]+\.py): (\w+): ", line))]
 
 
 @cache
