@@ -110,6 +110,9 @@ def test_what_must_be_so() -> None:
     root = math.sqrt(evidence().residual)
     assert not refused(evidence({"spacing": (root * (1 - 1e-9), 0.01, 0.01)}, mask=1.0))
     assert refused(evidence({"spacing": (root * (1 + 1e-9), 0.01, 0.01)}, mask=1.0))
+    # By exactly as much is enough: nothing is told of a row of sd 2.
+    alone = {"matrix": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.125), (0.0, 0.125, 1.0)), "spacing": (2.0, 0.01, 0.01)}
+    assert not refused(evidence(alone, mask=1.0))
 
 
 @pytest.mark.parametrize(
