@@ -1,13 +1,30 @@
-"""What the ratio recursion adds for rounding, for laws that have not quite settled, and for chains that are off."""
+"""The parts of the ratio recursion in fractions; what it adds for rounding, for laws that drift, for chains that are off."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from fractions import Fraction
+
+import mpmath
 import numpy as np
 import pytest
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.chain_ratio import LARGEST_COST, ChainRatio, _forward, _Laws, cost_table
+from attrpriv.numerics.divergences.chain_ratio import (
+    LARGEST_COST,
+    ChainRatio,
+    _backward,
+    _followed,
+    _forward,
+    _Laws,
+    _together,
+    cost_table,
+)
+from attrpriv.numerics.divergences.ratio_step import Kernel, Ratios, Stage
+from attrpriv.numerics.laws.chain_family import ChainFamily
 from attrpriv.numerics.laws.markov import MarkovChain
+from tests.property.chain_twin import exact_ratio
 
 STAYS = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
 BOTH = np.arange(2)
@@ -46,3 +63,317 @@ def test_a_chain_that_is_off_is_covered(change: float) -> None:
 def test_what_is_no_cost(cost: float | list[list[float]]) -> None:
     with pytest.raises(UsageError, match="must be from 0"):
         cost_table(np.array(cost), 2)
+
+
+# --------------------------------------------------------------------------------------------- the laws of nodes, in fractions
+
+Chain = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+# Dyadic, so that floats are the numbers themselves.
+CHAINS: dict[str, Chain] = {
+    "known start": (("1", "0"), (("7/8", "1/8"), ("3/8", "5/8"))),
+    "goes round": (("3/4", "1/4"), (("0", "1"), ("1", "0"))),
+    "certain": (("1", "0"), (("0", "1"), ("1", "0"))),
+    "certain, then not": (("1", "0", "0"), (("0", "1", "0"), ("0", "0", "1"), ("1/4", "0", "3/4"))),
+    "certain, with a choice that is never met": (("1", "0", "0"), (("0", "1", "0"), ("1", "0", "0"), ("1/4", "1/4", "1/2"))),
+    "three phases": (
+        ("1/4", "3/4", "0", "0"),
+        (("0", "0", "1", "0"), ("0", "0", "1", "0"), ("0", "0", "0", "1"), ("1/8", "7/8", "0", "0")),
+    ),
+    "unreachable": (("1/2", "1/2", "0"), (("3/4", "1/4", "0"), ("3/8", "5/8", "0"), ("1/4", "1/4", "1/2"))),
+    "late": (("1", "0", "0"), (("1/2", "1/2", "0"), ("0", "1/2", "1/2"), ("1/2", "0", "1/2"))),
+    "absorbing": (("1/2", "1/2", "0"), (("7/8", "1/16", "1/16"), ("1/2", "1/4", "1/4"), ("0", "0", "1"))),
+    "even": (("1/2", "1/2"), (("7/8", "1/8"), ("1/8", "7/8"))),
+}  # fmt: skip
+
+
+def chain_of(name: str) -> MarkovChain:
+    initial, rows = CHAINS[name]
+    return MarkovChain(_floats(initial), tuple(_floats(row) for row in rows))
+
+
+def _floats(law: tuple[str, ...]) -> tuple[float, ...]:
+    return tuple(float(Fraction(p)) for p in law)
+
+
+def laws_of(name: str, length: int) -> list[list[Fraction]]:
+    initial, rows = CHAINS[name]
+    found = [[Fraction(p) for p in initial]]
+    for _ in range(length - 1):
+        found.append(
+            [
+                sum((p * Fraction(row[x]) for p, row in zip(found[-1], rows, strict=True)), Fraction(0))
+                for x in range(len(initial))
+            ]
+        )
+    return found
+
+
+def supports(name: str, length: int) -> list[list[int]]:
+    return [[x for x, p in enumerate(law) if p] for law in laws_of(name, length)]
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize(("length", "most"), [(1, 9), (2, 9), (3, 2), (7, 4), (12, 12), (30, 8)])
+def test_which_values_the_nodes_can_have(name: str, length: int, most: int) -> None:
+    """Every node that is listed, all that can ever be reached, the pairs that no node has both: as far as nodes are known."""
+    laws = _Laws(chain_of(name), length, most)
+    held = supports(name, max(length, 20))
+    listed = min(length, most)
+    assert [laws.held(node).tolist() for node in range(1, listed + 1)] == held[:listed]
+    assert laws.reached.tolist() == sorted(set().union(*held))
+    known = length <= listed or name != "certain, then not"  # else a node that is not looked at might have had a choice
+    assert laws.nothing == (known and all(len(one) < 2 for one in held[:length]))
+    apart = laws.apart()
+    if not laws.lag and length > listed:
+        assert apart is None
+        return
+    both = [[any(x in one and y in one for one in held[:length]) for y in laws.reached] for x in laws.reached]
+    if apart is None:
+        assert np.all(both)
+    else:
+        assert apart.tolist() == (~np.array(both)).tolist()
+
+
+@pytest.mark.parametrize(("name", "own", "lag"), [("goes round", 1, 2), ("three phases", 2, 3), ("even", 1, 1)])
+@pytest.mark.parametrize("length", [6, 40, 3001])
+def test_where_laws_settle_or_go_round(name: str, own: int, lag: int, length: int) -> None:
+    laws = _Laws(chain_of(name), length, min(length, 100))
+    assert (laws.own, laws.lag) == (own, lag)
+
+
+@pytest.mark.parametrize("length", [3, 4, 20])
+def test_laws_that_have_not_settled_have_steps_of_their_own(length: int) -> None:
+    """A law that moves far is no settled one, and the last node alone repeats nothing."""
+    laws = _Laws(chain_of("late"), length, length)
+    assert (laws.own, laws.lag, laws.drift) == (length, 0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["known start", "absorbing", "unreachable", "three phases"])
+@pytest.mark.parametrize(("own", "lag"), [(4, 1), (6, 2), (9, 3)])
+def test_the_drift_is_what_a_round_moves_for_all_rounds_left(name: str, own: int, lag: int) -> None:
+    """Of the logarithms of two laws of one support the span: largest less least, on what the node can have."""
+    laws, length = _Laws(chain_of(name), 50, 50), 50
+    if name == "three phases" and lag < 3:
+        return
+    laws.own, laws.lag = own, lag
+    exact = laws_of(name, own + lag)
+    moved = [math.log(b / a) for a, b in zip(exact[own - 1], exact[own + lag - 1], strict=True) if a]
+    wanted = (length - own) / lag * (max(moved) - min(moved))
+    found = laws._drift(chain_of(name).matrix())
+    assert wanted <= found <= wanted * (1 + 1e-9) + 1e-11
+    # Each of the two laws of a round, and that of the node, may be off by its rounding on either side.
+    error = laws.chain.error
+    assert found >= wanted * (1 - 1e-12) + (length - own) / lag * 4 * error(lag) * (1 - 1e-9) + 2 * error(own)
+
+
+def reversed_law(name: str, node: int) -> list[list[Fraction]]:
+    """P(X_(node-1) = z | X_node = x) for the values that both can have."""
+    before, rows = laws_of(name, node)[node - 2], CHAINS[name][1]
+    held = supports(name, node)
+    joint = [[before[z] * Fraction(rows[z][x]) for z in held[node - 2]] for x in held[node - 1]]
+    return [[p / sum(row) for p in row] for row in joint]
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("node", [2, 3, 7])
+def test_steps_back_are_those_of_the_reversed_chain(name: str, node: int) -> None:
+    laws = _Laws(chain_of(name), 20, 20)
+    kernel, held = laws.reversed(node, drift=0.125), supports(name, node)
+    assert (kernel.rows.tolist(), kernel.columns.tolist()) == (held[node - 1], held[node - 2])
+    assert kernel.owner.tolist() == list(range(len(kernel.rows)))
+    assert kernel.law == pytest.approx(np.array(reversed_law(name, node), dtype=np.float64), rel=1e-13)
+    assert 2.5 * 0.125 + 1e-14 < kernel.slack < 2.5 * 0.125 + 1e-11
+
+
+def test_a_step_back_is_off_by_the_rounding_of_all_steps_before() -> None:
+    laws = _Laws(chain_of("late"), 3000, 3000)
+    assert laws.reversed(2900).slack >= 4 * laws.chain.error(2900)
+
+
+@pytest.mark.parametrize("name", ["goes round", "three phases", "even", "known start"])
+def test_the_steps_that_repeat_are_those_behind_the_own_nodes(name: str) -> None:
+    laws = _Laws(chain_of(name), 400, 400)
+    assert laws.lag
+    steps = laws.cycle()
+    assert len(steps) == laws.lag
+    held = supports(name, laws.own + laws.lag)
+    for k, kernel in enumerate(steps):
+        node = laws.own + 1 + k
+        assert (kernel.rows.tolist(), kernel.columns.tolist()) == (held[node - 1], held[node - 2])
+        assert kernel.law == pytest.approx(np.array(reversed_law(name, node), dtype=np.float64), rel=1e-13)
+        assert kernel.slack >= 2.5 * laws.drift > 0
+
+
+TINY = 1e-290
+
+
+@pytest.mark.parametrize(
+    ("initial", "rows"),
+    [
+        # Too small: a value before; all that leads to a value; one of two ways to it.
+        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.5, 0.5))),
+        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.0, 1.0))),
+        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.1, 0.9))),
+    ],
+)
+def test_laws_that_floats_do_not_know_are_not_used(initial: tuple[float, ...], rows: tuple[tuple[float, ...], ...]) -> None:
+    laws = _Laws(MarkovChain(initial, rows), 6, 6)
+    assert laws.reversed(2).law is None
+    assert laws.held(2).tolist() == [0, 1]
+
+
+def test_a_value_before_that_is_too_rare_makes_a_step_unknown() -> None:
+    """Down to LEAST floats are known; one of the two values of node 2 is rarer."""
+    laws = _Laws(MarkovChain((1.0, 0.0), ((1.0, 0.0), (0.5, 0.5))), 6, 6)
+    laws._values[1], laws._support[1:] = np.array([1.0, 1e-281]), True
+    assert laws.reversed(3).law is None
+    laws._values[1] = np.array([1.0, 1e-279])
+    assert laws.reversed(3).law is not None
+
+
+# ------------------------------------------------------------------------------------------------------------------ the steps
+
+
+def test_steps_forward_have_the_rows_that_are_reached() -> None:
+    """Of a chain its matrix, of intervals all corners of each row with the row they belong to."""
+    kernel = _forward(chain_of("unreachable"), BOTH, None, 0.0)
+    assert kernel.law is not None
+    assert kernel.law.tolist() == [[0.75, 0.25], [0.375, 0.625]]
+    assert kernel.owner.tolist() == [0, 1]
+    wide = ChainFamily(((0.8, 0.1), (0.25, 0.75)), ((0.9, 0.2), (0.25, 0.75)))
+    kernel = _forward(wide, BOTH, None, 0.0)
+    assert kernel.law is not None
+    assert kernel.owner.tolist() == [0, 0, 1]
+    assert sorted(kernel.law.tolist()) == [[0.25, 0.75], [0.8, 0.2], [0.9, 0.1]]
+
+
+def test_what_single_rows_say_of_the_entry_before() -> None:
+    """P(z, x)/P(z, x'), the largest over corners; 0 where x is impossible, also against another that is."""
+    rows = ((0.5, 0.25, 0.25), (0.0, 1.0, 0.0), (0.125, 0.5, 0.375))
+    start = (0.25, 0.5, 0.25)
+    for change in (0.0, 0.5):
+        for chain in (MarkovChain(start, rows), ChainFamily(rows, rows)):
+            gain = _backward(chain, np.arange(3), change).gain
+            for z, x, y in itertools.product(range(3), repeat=3):
+                p, q = rows[z][x], rows[z][y]
+                assert gain[z, x, y] == pytest.approx((p / q if q else math.inf * bool(p)) * math.exp(change) if p else 0.0)
+    wide = ChainFamily(((0.8, 0.1), (0.25, 0.75)), ((0.9, 0.2), (0.25, 0.75)))
+    assert _backward(wide, BOTH, 0.0).gain == pytest.approx(np.array([[[1, 9], [0.25, 1]], [[1, 1 / 3], [3, 1]]]))
+
+
+def test_the_worst_entry_is_found_among_its_own_values() -> None:
+    """r + log V_past + log V_future by loops: entries with other values, future ratios at the places of those values."""
+    rng = np.random.default_rng(3)
+    cost = rng.uniform(0.1, 1, (4, 4))
+    for held in ([[0, 2], [1, 2, 3], [2]], [[1, 3], [1, 3], [0]], [[0, 3], [3], [2]]):
+        sides = []
+        worst = 0.0
+        for states in held:
+            past, future = rng.uniform(1, 3, (len(states),) * 2), rng.uniform(1, 3, (4, 4))
+            np.fill_diagonal(past, 1.0)
+            np.fill_diagonal(future, 1.0)
+            sides.append((Ratios(np.array(states), past), Ratios(np.arange(4), future)))
+            for (i, x), (j, y) in itertools.permutations(enumerate(states), 2):
+                worst = max(worst, cost[x, y] + math.log(past[i, j] * future[x, y]))
+        np.fill_diagonal(cost, 0.0)
+        assert _together(sides, cost) == pytest.approx(worst, rel=1e-14)
+    assert _together([sides[2]], cost) == 0.0
+
+
+COSTS = np.array([[0.0, 0.3, 0.2], [0.4, 0.0, 0.5], [0.1, 0.6, 0.0]])
+
+
+@pytest.mark.parametrize(("steps", "most"), [(1, 3), (2, 3), (5, 3), (120, 3), (11, 10), (120, 20), (120, 100)])
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_bounds_for_all_later_steps_are_above_each_of_them(steps: int, most: int, turns: int) -> None:
+    """Each step that is made is the one of its stage; each bound is for the steps of one stage, and nearly the last of them."""
+    laws = [
+        np.array([[0.7, 0.2, 0.1], [0.3, 0.4, 0.3], [0.2, 0.3, 0.5]]),
+        np.array([[0.4, 0.5, 0.1], [0.3, 0.3, 0.4], [0.1, 0.3, 0.6]]),
+    ]
+    laws.append(laws[0] @ laws[1])
+    stages: list[Stage] = [Kernel(np.arange(3), np.arange(3), np.arange(3), law, 0.0) for law in laws[:turns]]
+    start = Ratios(np.arange(3), np.ones((3, 3)))
+    all_of, at = [], start
+    for k in range(150):
+        at = stages[k % turns].step(at, COSTS)
+        all_of.append(at.values)
+    found, later = _followed(stages, steps, COSTS, [start], most)
+    made = len(found) - 1
+    assert made == steps or (later is not None and made % turns == 0)
+    for mine, wanted in zip(found[1:], all_of, strict=False):
+        assert (mine.values == wanted).all()
+    if later is None:
+        assert made == steps
+        return
+    assert len(later) == turns
+    for k in range(made, 150):
+        bound = later[k % turns].values
+        assert (bound >= all_of[k]).all()
+        if most == 100:
+            assert (np.log(bound / all_of[147 + (k - 147) % turns]) <= 1e-9).all()
+
+
+def test_no_bound_is_none() -> None:
+    """A chain that never forgets: what is told of an entry grows with every step."""
+    stays = Kernel(BOTH, BOTH, BOTH, np.eye(2), 0.0)
+    found, later = _followed([stays], 40, np.array([[0.0, 0.5], [0.5, 0.0]]), [Ratios(BOTH, np.ones((2, 2)))], 10)
+    assert later is None
+    assert 11 <= len(found) < 41
+    assert found[10].values[0, 1] == pytest.approx(math.exp(5.0))
+
+
+# ------------------------------------------------------------------------------------------------------------------ the whole
+
+
+@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize("length", [1, 2, 3, 13, 30])
+def test_it_is_the_recursion_in_fractions(name: str, length: int) -> None:
+    """Every entry by itself, nothing settled: above, and hardly. Costs differ by pair and by direction."""
+    initial, rows = CHAINS[name]
+    if len(initial) > 3:
+        return
+    factors = [
+        [Fraction(1), Fraction(5, 4), Fraction(11, 8)],
+        [Fraction(3, 2), Fraction(1), Fraction(9, 8)],
+        [Fraction(5, 4), Fraction(2), Fraction(1)],
+    ]
+    digits = [[mpmath.mpf(Fraction(p).numerator) / Fraction(p).denominator for p in row] for row in (initial, *rows)]
+    truth = float(mpmath.log(exact_ratio(digits[0], digits[1:], length, lambda x, y: factors[x][y])))
+    table = np.log(np.array(factors, dtype=np.float64))[: len(initial), : len(initial)]
+    found = ChainRatio(chain_of(name), length).epsilon(table)
+    assert truth * (1 - 1e-15) <= found <= truth * (1 + 2e-8) + 2e-14
+
+
+def test_one_entry_costs_what_it_costs() -> None:
+    """The larger of both directions; nothing where there is one value, or no cost."""
+    assert ChainRatio(STAYS, 1).epsilon(np.array([[0.0, 0.3], [0.7, 0.0]])) == pytest.approx(0.7, rel=1e-11)
+    assert ChainRatio(MarkovChain((1.0, 0.0), ((0.5, 0.5), (0.5, 0.5))), 1).epsilon(0.7) == 0.0
+    assert ChainRatio(STAYS, 9).epsilon(0.0) == 0.0
+    with pytest.raises(UsageError, match="length"):
+        ChainRatio(STAYS, 0)
+
+
+def test_where_no_bound_is_found_all_entries_count_as_one_group() -> None:
+    """An entry that never changes, and one that is too far away for its ratio to be a float."""
+    frozen = MarkovChain((0.5, 0.5), ((1.0, 0.0), (0.0, 1.0)))
+    costs = np.array([[0.0, 0.25], [0.5, 0.0]])
+    for length in (5, 6_000, 100_000):
+        assert ChainRatio(frozen, length).epsilon(costs) == pytest.approx(0.5 * length, rel=1e-9)
+    assert ChainRatio(STAYS, 2).epsilon(400.0) <= 800 * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -1e-9, LARGEST_COST * (1 + 1e-9)])
+def test_one_wrong_cost_among_others_is_enough(bad: float) -> None:
+    for place in itertools.permutations(range(3), 2):
+        table = np.full((3, 3), 0.5)
+        table[place] = bad
+        with pytest.raises(UsageError, match="must be from 0"):
+            cost_table(table, 3)
+
+
+def test_costs_from_none_to_the_largest_are_taken() -> None:
+    assert cost_table(0.0, 2).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert cost_table(LARGEST_COST, 2).tolist() == [[0.0, LARGEST_COST], [LARGEST_COST, 0.0]]
+    assert cost_table(np.array([[3.0, 0.5], [0.25, 3.0]]), 2).tolist() == [[0.0, 0.5], [0.25, 0.0]]
