@@ -56,6 +56,12 @@ def test_different_values_give_equal_cells() -> None:
     assert sizes.tolist() == [50] * 20
 
 
+def test_cells_are_as_equal_as_ties_allow() -> None:
+    assert edges([float(x) for x in range(11)], 3) == (0.0, 4.0, 7.0, 10.0)
+    # After a run of four equal values the next cell needs two values of its own, wherever it would have begun without them.
+    assert edges([0.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 4.0], 2) == (0.0, 2.0, 4.0)
+
+
 @given(values=few_values, m=st.integers(1, 60))
 def test_references_are_quantiles(values: list[float], m: int) -> None:
     found = references(values, m)
@@ -105,6 +111,11 @@ def test_even_edges(width: float, breaks: list[float]) -> None:
     assert all(0 <= b - a <= width * (1 + 1e-9) for a, b in itertools.pairwise(ends))
 
 
+def test_even_edges_between_any_ends() -> None:
+    assert even_edges(10.0, 14.0, 1.5, [11.0]) == (10.0, 11.0, 12.5, 14.0)
+    assert even_edges(-14.0, -10.0, 1.5, [-11.0]) == (-14.0, -12.5, -11.0, -10.0)
+
+
 def test_repeated_share() -> None:
     assert repeated_share([1.0, 2.0, 3.0]) == 0.0
     assert repeated_share([2.0, 2.0]) == 1.0
@@ -125,6 +136,7 @@ def test_repeated_share() -> None:
         lambda: even_edges(0.0, 1.0, 0.0),
         lambda: even_edges(0.0, math.inf, 1.0),
         lambda: even_edges(0.0, 1.0, math.nan),
+        lambda: even_edges(-1.5e308, 1.5e308, 1e308),
         lambda: references([1.0], -1),
         lambda: even_references(0.0, 1.0, -1),
         lambda: sorted_cells((0.0, 1.0), [0.5], [1, 1]),

@@ -15,7 +15,7 @@ from attrpriv.errors import UsageError
 from attrpriv.numerics.calibration.chain_curve import chain_budget
 from attrpriv.numerics.laws import chain_law as module
 from attrpriv.numerics.laws.chain_law import chain_sum
-from attrpriv.numerics.laws.markov import MarkovChain
+from attrpriv.numerics.laws.markov import LEAST, MarkovChain
 from tests.property.chain_twin import given_entry, laws
 
 Drawn = tuple[tuple[Fraction, ...], tuple[tuple[Fraction, ...], ...], int, tuple[int, ...]]
@@ -121,3 +121,37 @@ def test_what_is_out_of_reach_or_none_is_refused() -> None:
     rare = chain_sum(MarkovChain((1.0, 0.0), ((1.0, 1e-20), (1.0, 1e-20))), 40, 1, 0, (0, 1))
     assert math.isinf(rare.error)
     assert rare.lost < 1e-9
+
+
+def test_the_error_counts_the_factors_of_both_halves() -> None:
+    """Each half is off by a share for each of its factors and by the sum over places, 17 of them; the halves are multiplied."""
+    chain = MarkovChain((0.2, 0.3, 0.5), ((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.4, 0.2, 0.4)))
+    for node in (1, 3, 7):
+        share = Fraction(chain.error(node)) + Fraction(chain.error(8 - node)) + (2 * 17 + 16) * Fraction(1, 2**53)
+        law = chain_sum(chain, 8, node, 1, (-1, 1, 0))
+        assert law.error == pytest.approx(float((1 + share) ** 2 - 1), rel=0.01, abs=0.0)
+        assert len(law.masses) == 15  # the entry itself is known
+    assert chain.error(1) != chain.error(7)
+
+
+def test_what_underflows_counts_as_a_share_of_a_rare_state() -> None:
+    """4 width k (k + 1) length products of 2^-74 of the least mass that is claimed, divided by the chance of the state."""
+    chain = MarkovChain((1e-12, 1 - 1e-12), ((0.5, 0.5), (0.25, 0.75)))
+    law = chain_sum(chain, 3, 1, 0, (0, 5))
+    assert law.error == pytest.approx(4 * 16 * 2 * 3 * 3 * 2.0**-74 / 1e-12, rel=1e-3, abs=0.0)
+    assert law.masses[[0, 5, 10]] == pytest.approx([0.25, 0.25 + 0.125, 0.375])
+
+
+def test_the_rarest_state_that_floats_hold() -> None:
+    law = chain_sum(MarkovChain((LEAST, 1.0), ((0.5, 0.5), (0.25, 0.75))), 1, 1, 0, (3, 4))
+    assert (law.start, law.masses.tolist()) == (3, [1.0])
+
+
+def test_as_much_work_as_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of 4 entries of up to 3 each have 13 values: 3 x 3 products for each and each entry, and 13 x 13 at the end."""
+    chain = MarkovChain((0.2, 0.3, 0.5), ((0.5, 0.3, 0.2), (0.1, 0.8, 0.1), (0.4, 0.2, 0.4)))
+    monkeypatch.setattr(module, "_MOST_WORK", 4 * 13 * 9 + 13 * 13)
+    assert chain_sum(chain, 4, 2, 0, (5, 6, 8)).start == 20
+    monkeypatch.setattr(module, "_MOST_WORK", 4 * 13 * 9 + 13 * 13 - 1)
+    with pytest.raises(UsageError, match="too many values"):
+        chain_sum(chain, 4, 2, 0, (5, 6, 8))

@@ -66,3 +66,12 @@ def test_whole_numbers_give_the_same_fractions(size: int) -> None:
 def test_a_matrix_that_is_not_positive_is_refused() -> None:
     with pytest.raises(UsageError, match="positive definite"):
         regression([[Fraction(x) for x in row] for row in ((1, 0, 0), (0, 1, 2), (0, 2, 1))])
+
+
+@pytest.mark.parametrize(
+    "rows", [((2, 1), (1, 1)), ((7, 1, 2), (1, 1, 1), (2, 1, 4)), ((9, 1, 2, 1), (1, 2, 1, 0), (2, 1, 3, 1), (1, 0, 1, 5))]
+)
+def test_small_whole_numbers_need_no_unit(rows: tuple[tuple[int, ...], ...]) -> None:
+    """Pivots of 1, and minors that are odd: what is divided out too often would be cut off."""
+    v = [[Fraction(x) for x in row] for row in rows]
+    assert regression(v) == by_fractions(v)
