@@ -59,7 +59,7 @@ bench-peers: $(VENV)/.dev  ## compare with published results and other libraries
 	$(BIN)/python -m bench.peers $(PEERS)
 
 mutants: $(VENV)/.dev  ## plant 200 small mistakes in the code that guarantees rest on, and see how many the tests find (an hour)
-	$(BIN)/python scripts/mutants.py $(MUTANTS)
+	$(BIN)/python -m scripts.mutants $(MUTANTS)
 
 build: $(VENV)/.dev  ## build the wheel into dist/
 	$(BIN)/python -m build --wheel --outdir dist
