@@ -183,8 +183,10 @@ def moved(records: RecordLaws, pairs: CountPairs, off: float) -> float:
     wider = widened(records, off)
     for stated, wide in ((records.member, wider.member), (records.rest, wider.rest)):
         steps.append(max(_log_change(p, low, high) for (p, _), (low, high) in zip(stated, wide, strict=True)))
-    ends = (pairs.low, pairs.high)
-    return 2 * max(a * steps[0] + (pairs.n - a) * steps[1] for a in ends) * SOLVED_UP
+    ends = ((pairs.low, pairs.n - pairs.low), (pairs.high, pairs.n - pairs.high))
+    # No row of a kind adds nothing, however far one would move.
+    changes = [math.fsum(rows * step for rows, step in zip(end, steps, strict=True) if rows) for end in ends]
+    return 2 * max(changes) * SOLVED_UP
 
 
 def _log_change(p: Number, low: Number, high: Number) -> float:
