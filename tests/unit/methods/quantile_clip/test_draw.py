@@ -70,6 +70,14 @@ def test_the_answer_lies_in_the_cell_of_the_clipped_value(clip: QuantileClip, va
     assert sides == {-1, 0, 1}
 
 
+def test_a_value_on_the_edge_of_two_cells_is_in_the_lower_one() -> None:
+    clip, grid = QuantileClip(0.4, 0.7), QuantileGrid(step=2.0**-6, last=200, reach=3.0, depth=8.0, digits=60, bits=140)
+    for k in (-6, 0, 5):
+        edge = (k + Fraction(1, 2)) * Fraction(grid.step)
+        assert clip_cell(clip, grid, Fraction(1), edge, Fraction(0)) == k
+        assert clip_cell(clip, grid, Fraction(1), edge + Fraction(1, 10**20), Fraction(0)) == k + 1
+
+
 @pytest.mark.parametrize("start", [-60, -3, 3, 60])
 def test_wherever_the_search_begins_it_ends_at_the_same_cell(start: int, monkeypatch: pytest.MonkeyPatch) -> None:
     clip, variance = QuantileClip(0.4, 0.7), Fraction(3, 7)

@@ -87,6 +87,7 @@ def test_delta_and_what_is_spent() -> None:
     assert evidence(reserve=0.2).spent(0.5, 0.2) == math.inf
     assert evidence(grid_lambda=0.3).spent(0.5, 0.2) == math.inf
     assert evidence().spent(0.5, told.delta(0.5) * 0.999) == math.inf
+    assert evidence().spent(0.5, told.delta(0.5)) == pytest.approx(1.0, rel=1e-6)
 
 
 @pytest.mark.parametrize(
