@@ -25,6 +25,7 @@ from attrpriv.numerics.divergences.ratio_step import Kernel, Ratios, Stage
 from attrpriv.numerics.laws.chain_family import ChainFamily
 from attrpriv.numerics.laws.markov import MarkovChain
 from tests.property.chain_twin import exact_ratio
+from tests.unit.numerics.divergences.test_chain_ratio_laws import CHAINS, chain_of
 
 STAYS = MarkovChain((0.5, 0.5), ((0.9, 0.1), (0.1, 0.9)))
 BOTH = np.arange(2)
@@ -63,173 +64,6 @@ def test_a_chain_that_is_off_is_covered(change: float) -> None:
 def test_what_is_no_cost(cost: float | list[list[float]]) -> None:
     with pytest.raises(UsageError, match="must be from 0"):
         cost_table(np.array(cost), 2)
-
-
-# --------------------------------------------------------------------------------------------- the laws of nodes, in fractions
-
-Chain = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
-
-# Dyadic, so that floats are the numbers themselves.
-CHAINS: dict[str, Chain] = {
-    "known start": (("1", "0"), (("7/8", "1/8"), ("3/8", "5/8"))),
-    "goes round": (("3/4", "1/4"), (("0", "1"), ("1", "0"))),
-    "certain": (("1", "0"), (("0", "1"), ("1", "0"))),
-    "certain, then not": (("1", "0", "0"), (("0", "1", "0"), ("0", "0", "1"), ("1/4", "0", "3/4"))),
-    "certain, with a choice that is never met": (("1", "0", "0"), (("0", "1", "0"), ("1", "0", "0"), ("1/4", "1/4", "1/2"))),
-    "three phases": (
-        ("1/4", "3/4", "0", "0"),
-        (("0", "0", "1", "0"), ("0", "0", "1", "0"), ("0", "0", "0", "1"), ("1/8", "7/8", "0", "0")),
-    ),
-    "unreachable": (("1/2", "1/2", "0"), (("3/4", "1/4", "0"), ("3/8", "5/8", "0"), ("1/4", "1/4", "1/2"))),
-    "late": (("1", "0", "0"), (("1/2", "1/2", "0"), ("0", "1/2", "1/2"), ("1/2", "0", "1/2"))),
-    "absorbing": (("1/2", "1/2", "0"), (("7/8", "1/16", "1/16"), ("1/2", "1/4", "1/4"), ("0", "0", "1"))),
-    "even": (("1/2", "1/2"), (("7/8", "1/8"), ("1/8", "7/8"))),
-}  # fmt: skip
-
-
-def chain_of(name: str) -> MarkovChain:
-    initial, rows = CHAINS[name]
-    return MarkovChain(_floats(initial), tuple(_floats(row) for row in rows))
-
-
-def _floats(law: tuple[str, ...]) -> tuple[float, ...]:
-    return tuple(float(Fraction(p)) for p in law)
-
-
-def laws_of(name: str, length: int) -> list[list[Fraction]]:
-    initial, rows = CHAINS[name]
-    found = [[Fraction(p) for p in initial]]
-    for _ in range(length - 1):
-        found.append(
-            [
-                sum((p * Fraction(row[x]) for p, row in zip(found[-1], rows, strict=True)), Fraction(0))
-                for x in range(len(initial))
-            ]
-        )
-    return found
-
-
-def supports(name: str, length: int) -> list[list[int]]:
-    return [[x for x, p in enumerate(law) if p] for law in laws_of(name, length)]
-
-
-@pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize(("length", "most"), [(1, 9), (2, 9), (3, 2), (7, 4), (12, 12), (30, 8)])
-def test_which_values_the_nodes_can_have(name: str, length: int, most: int) -> None:
-    """Every node that is listed, all that can ever be reached, the pairs that no node has both: as far as nodes are known."""
-    laws = _Laws(chain_of(name), length, most)
-    held = supports(name, max(length, 20))
-    listed = min(length, most)
-    assert [laws.held(node).tolist() for node in range(1, listed + 1)] == held[:listed]
-    assert laws.reached.tolist() == sorted(set().union(*held))
-    known = length <= listed or name != "certain, then not"  # else a node that is not looked at might have had a choice
-    assert laws.nothing == (known and all(len(one) < 2 for one in held[:length]))
-    apart = laws.apart()
-    if not laws.lag and length > listed:
-        assert apart is None
-        return
-    both = [[any(x in one and y in one for one in held[:length]) for y in laws.reached] for x in laws.reached]
-    if apart is None:
-        assert np.all(both)
-    else:
-        assert apart.tolist() == (~np.array(both)).tolist()
-
-
-@pytest.mark.parametrize(("name", "own", "lag"), [("goes round", 1, 2), ("three phases", 2, 3), ("even", 1, 1)])
-@pytest.mark.parametrize("length", [6, 40, 3001])
-def test_where_laws_settle_or_go_round(name: str, own: int, lag: int, length: int) -> None:
-    laws = _Laws(chain_of(name), length, min(length, 100))
-    assert (laws.own, laws.lag) == (own, lag)
-
-
-@pytest.mark.parametrize("length", [3, 4, 20])
-def test_laws_that_have_not_settled_have_steps_of_their_own(length: int) -> None:
-    """A law that moves far is no settled one, and the last node alone repeats nothing."""
-    laws = _Laws(chain_of("late"), length, length)
-    assert (laws.own, laws.lag, laws.drift) == (length, 0, 0.0)
-
-
-@pytest.mark.parametrize("name", ["known start", "absorbing", "unreachable", "three phases"])
-@pytest.mark.parametrize(("own", "lag"), [(4, 1), (6, 2), (9, 3)])
-def test_the_drift_is_what_a_round_moves_for_all_rounds_left(name: str, own: int, lag: int) -> None:
-    """Of the logarithms of two laws of one support the span: largest less least, on what the node can have."""
-    laws, length = _Laws(chain_of(name), 50, 50), 50
-    if name == "three phases" and lag < 3:
-        return
-    laws.own, laws.lag = own, lag
-    exact = laws_of(name, own + lag)
-    moved = [math.log(b / a) for a, b in zip(exact[own - 1], exact[own + lag - 1], strict=True) if a]
-    wanted = (length - own) / lag * (max(moved) - min(moved))
-    found = laws._drift(chain_of(name).matrix())
-    assert wanted <= found <= wanted * (1 + 1e-9) + 1e-11
-    # Each of the two laws of a round, and that of the node, may be off by its rounding on either side.
-    error = laws.chain.error
-    assert found >= wanted * (1 - 1e-12) + (length - own) / lag * 4 * error(lag) * (1 - 1e-9) + 2 * error(own)
-
-
-def reversed_law(name: str, node: int) -> list[list[Fraction]]:
-    """P(X_(node-1) = z | X_node = x) for the values that both can have."""
-    before, rows = laws_of(name, node)[node - 2], CHAINS[name][1]
-    held = supports(name, node)
-    joint = [[before[z] * Fraction(rows[z][x]) for z in held[node - 2]] for x in held[node - 1]]
-    return [[p / sum(row) for p in row] for row in joint]
-
-
-@pytest.mark.parametrize("name", CHAINS)
-@pytest.mark.parametrize("node", [2, 3, 7])
-def test_steps_back_are_those_of_the_reversed_chain(name: str, node: int) -> None:
-    laws = _Laws(chain_of(name), 20, 20)
-    kernel, held = laws.reversed(node, drift=0.125), supports(name, node)
-    assert (kernel.rows.tolist(), kernel.columns.tolist()) == (held[node - 1], held[node - 2])
-    assert kernel.owner.tolist() == list(range(len(kernel.rows)))
-    assert kernel.law == pytest.approx(np.array(reversed_law(name, node), dtype=np.float64), rel=1e-13)
-    assert 2.5 * 0.125 + 1e-14 < kernel.slack < 2.5 * 0.125 + 1e-11
-
-
-def test_a_step_back_is_off_by_the_rounding_of_all_steps_before() -> None:
-    laws = _Laws(chain_of("late"), 3000, 3000)
-    assert laws.reversed(2900).slack >= 4 * laws.chain.error(2900)
-
-
-@pytest.mark.parametrize("name", ["goes round", "three phases", "even", "known start"])
-def test_the_steps_that_repeat_are_those_behind_the_own_nodes(name: str) -> None:
-    laws = _Laws(chain_of(name), 400, 400)
-    assert laws.lag
-    steps = laws.cycle()
-    assert len(steps) == laws.lag
-    held = supports(name, laws.own + laws.lag)
-    for k, kernel in enumerate(steps):
-        node = laws.own + 1 + k
-        assert (kernel.rows.tolist(), kernel.columns.tolist()) == (held[node - 1], held[node - 2])
-        assert kernel.law == pytest.approx(np.array(reversed_law(name, node), dtype=np.float64), rel=1e-13)
-        assert kernel.slack >= 2.5 * laws.drift > 0
-
-
-TINY = 1e-290
-
-
-@pytest.mark.parametrize(
-    ("initial", "rows"),
-    [
-        # Too small: a value before; all that leads to a value; one of two ways to it.
-        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.5, 0.5))),
-        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.0, 1.0))),
-        ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.1, 0.9))),
-    ],
-)
-def test_laws_that_floats_do_not_know_are_not_used(initial: tuple[float, ...], rows: tuple[tuple[float, ...], ...]) -> None:
-    laws = _Laws(MarkovChain(initial, rows), 6, 6)
-    assert laws.reversed(2).law is None
-    assert laws.held(2).tolist() == [0, 1]
-
-
-def test_a_value_before_that_is_too_rare_makes_a_step_unknown() -> None:
-    """Down to LEAST floats are known; one of the two values of node 2 is rarer."""
-    laws = _Laws(MarkovChain((1.0, 0.0), ((1.0, 0.0), (0.5, 0.5))), 6, 6)
-    laws._values[1], laws._support[1:] = np.array([1.0, 1e-281]), True
-    assert laws.reversed(3).law is None
-    laws._values[1] = np.array([1.0, 1e-279])
-    assert laws.reversed(3).law is not None
 
 
 # ------------------------------------------------------------------------------------------------------------------ the steps
@@ -344,6 +178,44 @@ def test_it_is_the_recursion_in_fractions(name: str, length: int) -> None:
     table = np.log(np.array(factors, dtype=np.float64))[: len(initial), : len(initial)]
     found = ChainRatio(chain_of(name), length).epsilon(table)
     assert truth * (1 - 1e-15) <= found <= truth * (1 + 2e-8) + 2e-14
+
+
+def by_loops(chain: MarkovChain, length: int, cost: np.ndarray) -> float:
+    """The recursion of two states, step by step: f as large, or as small, as one of its values lets the other be."""
+    law, before, rows = chain.start(), [np.ones((2, 2))], chain.matrix()
+
+    def stepped(step: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+        up, down = (ratio * np.exp(cost))[[0, 1], [1, 0]]
+        means = np.array([step @ np.array([up, 1.0]), step @ np.array([1.0, down])])
+        return np.asarray((means[:, :, None] / means[:, None, :]).max(axis=0))
+
+    after = [np.ones((2, 2))]
+    for _ in range(length - 1):
+        after.append(stepped(rows, after[-1]))
+        joint = law[:, None] * rows
+        before.append(stepped((joint / joint.sum(axis=0)).T, before[-1]))
+        law = joint.sum(axis=0)
+    both = [past * future for past, future in zip(before, after[::-1], strict=True)]
+    return max(float((cost + np.log(one))[[0, 1], [1, 0]].max()) for one in both)
+
+
+@pytest.mark.parametrize("start", [0.5, 0.25, 0.9375])
+@pytest.mark.parametrize("length", [17, 60, 300])
+@pytest.mark.parametrize("rows", [((0.9, 0.1), (0.1, 0.9)), ((0.875, 0.125), (0.375, 0.625)), ((0.125, 0.875), (0.75, 0.25))])
+def test_long_chains_whose_ends_are_bounded(rows: tuple[tuple[float, ...], ...], length: int, start: float) -> None:
+    cost, chain = np.array([[0.0, 0.3], [0.45, 0.0]]), MarkovChain((start, 1 - start), rows)
+    truth = by_loops(chain, length, cost)
+    assert truth * (1 - 1e-12) <= ChainRatio(chain, length).epsilon(cost) <= truth * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("length", [2, 7, 50])
+def test_where_a_chain_is_off_its_start_is_any(length: int) -> None:
+    """By very little: what the same matrix loses from any start, of which the stated one is too good an example."""
+    rows = ((0.875, 0.125), (0.375, 0.625))
+    off = ChainRatio(MarkovChain((0.75, 0.25), rows), length, change=1e-9).epsilon(0.4)
+    any_start = ChainRatio(ChainFamily(rows, rows), length).epsilon(0.4)
+    assert any_start * (1 - 1e-12) <= off <= any_start * (1 + 1e-6)
+    assert ChainRatio(MarkovChain((0.75, 0.25), rows), length).epsilon(0.4) < any_start * (1 - 1e-3)
 
 
 def test_one_entry_costs_what_it_costs() -> None:

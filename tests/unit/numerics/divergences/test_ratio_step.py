@@ -93,6 +93,19 @@ def test_rows_that_lie_between_corners_take_the_worst_of_them() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "columns"), [([0, 1], [0, 1, 2]), ([0, 1, 2], [0, 2]), ([0, 1, 1], [0, 2]), ([0, 0, 1], [0, 1])]
+)
+def test_entries_with_other_values_than_their_neighbours(rows: list[int], columns: list[int]) -> None:
+    """Two values next to three, three next to two, and two of which one has two laws."""
+    law = LAW[:, columns] / LAW[:, columns].sum(axis=1, keepdims=True)
+    law, places = law[: len(rows)], np.array(columns)
+    ratio = RATIO[np.ix_(places, places)]
+    truth = stepped(law, limits_of(ratio, COST[np.ix_(places, places)]), rows)
+    size = max(rows) + 1
+    close_above(Kernel(np.arange(size), places, np.array(rows), law, 0.0).step(Ratios(places, ratio), COST).values, truth)
+
+
 def test_what_is_not_known_or_not_to_be_told() -> None:
     """A law that floats do not know counts as the worst, a single value on the other side as nothing; 1 for a value itself."""
     limits = limits_of(RATIO, COST)
@@ -110,6 +123,9 @@ def test_values_that_no_entry_has_both_bound_no_others() -> None:
     slack = 5.0
     step = Kernel(np.arange(3), np.arange(3), np.arange(3), LAW, slack, apart)
     limits = limits_of(ratio, COST)
+    alike = np.where(apart, LARGEST, 1.0)
+    nothing = step.step(Ratios(np.arange(3), alike), COST / 9).values
+    assert float(np.where(apart, 1.0, nothing).max()) <= math.exp(0.1)
     found = step.step(Ratios(np.arange(3), ratio), COST).values
     assert found[0, 2] == found[2, 0] == LARGEST
     cap = float(np.where(apart, 1.0, limits).max())
@@ -237,6 +253,8 @@ def test_a_step_back_from_any_start_is_the_largest_over_two_values(law: Array, h
 TWO = [
     np.array([[0.7, 0.3], [0.2, 0.8]]),
     np.array([[0.2, 0.8], [0.7, 0.3]]),
+    np.array([[0.5, 0.5], [0.45, 0.55]]),
+    np.array([[0.45, 0.55], [0.5, 0.5]]),
     np.array([[1.0, 0.0], [0.4, 0.6]]),
     np.array([[0.4, 0.6], [1.0, 0.0]]),
     np.array([[0.0, 1.0], [0.0, 1.0]]),
@@ -248,8 +266,11 @@ TWO = [
 @pytest.mark.parametrize("law", TWO)
 def test_two_values_back_from_any_start_by_the_same_formula(law: Array, slack: float) -> None:
     gain = gains(law)
-    cost = np.array([[0.0, 0.4], [0.9, 0.0]])
-    for ratio in (np.array([[1.0, 1.3], [1.7, 1.0]]), np.array([[1.0, 2.9], [1.1, 1.0]]), np.array([[1.0, 0.4], [1.7, 1.0]])):
+    for scale, ratio in itertools.product(
+        (1.0, 0.1),
+        (np.array([[1.0, 1.3], [1.7, 1.0]]), np.array([[1.0, 2.9], [1.1, 1.0]]), np.array([[1.0, 1.05], [1.0, 1.0]])),
+    ):
+        cost = scale * np.array([[0.0, 0.4], [0.9, 0.0]])
         limits = np.where(np.eye(2, dtype=bool), 1.0, ratio * np.exp(cost))
         found = AnyStart(np.arange(2), gain, slack).step(Ratios(np.arange(2), ratio), cost).values
         for x, y in ((0, 1), (1, 0)):
