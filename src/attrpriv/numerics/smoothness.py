@@ -106,7 +106,9 @@ def _windows(given: Column) -> NDArray[np.int64]:
     order = np.sort(numbers[np.isfinite(numbers)])
     if order.size == 0:
         return np.zeros(numbers.size, dtype=np.int64)
-    return np.asarray(np.searchsorted(np.unique(order[::_WINDOW]), numbers, side="right"), dtype=np.int64)
+    firsts = np.unique(order[::_WINDOW])
+    places = np.searchsorted(firsts, numbers, side="right")
+    return np.asarray(np.where(np.isnan(numbers), firsts.size + 1, places), dtype=np.int64)
 
 
 def _within(groups: NDArray[np.int64], other: Column) -> float:
