@@ -212,6 +212,15 @@ def test_nodes_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert table.of([], (1, 1)).shape == (0,)
 
 
+@pytest.mark.parametrize("name", CHAINS)
+def test_tables_that_grow_are_those_made_at_once(name: str) -> None:
+    table, whole = ChainInfluence(chain_of(name), LENGTH), ChainInfluence(chain_of(name), LENGTH)
+    for w in (1, 2, 5, 8):
+        assert table.right(w).tolist() == whole.right(8)[:w].tolist()
+        assert table.backwards(w).tolist() == whole.backwards(8)[:w].tolist()
+        assert table.left(9, w).tolist() == whole.left(9, 8)[:w].tolist()
+
+
 def test_lengths_that_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """None at all, and more numbers than are looked at: k^2 for each node where nothing settles."""
     with pytest.raises(UsageError, match="at least 1"):
