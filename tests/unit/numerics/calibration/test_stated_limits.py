@@ -9,10 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from attrpriv.errors import UsageError
+from attrpriv.errors import RefusedError, UsageError
 from attrpriv.numerics.calibration import stated_laws as module
-from attrpriv.numerics.calibration.direct import noise_law
+from attrpriv.numerics.calibration.direct import Noise, noise_law
 from attrpriv.numerics.calibration.kernel import WEIGHT_BITS
+from attrpriv.numerics.calibration.secret_laws import BITS
 from attrpriv.numerics.calibration.stated_laws import (
     least_stated_scale,
     secret_laws_of,
@@ -61,7 +62,7 @@ def test_a_delta_takes_each_output_of_each_law(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("noise", ["none", "laplace", "gaussian"])
-def test_no_delta_is_above_one(noise: module.Noise) -> None:
+def test_no_delta_is_above_one(noise: Noise) -> None:
     """Each output has its own worst law of a box, and the sum of them all is 3."""
     assert stated_delta(ANY, noise, 0.1, 0.5) == 1.0
 
@@ -111,7 +112,7 @@ def test_laws_on_all_whole_numbers_are_the_stated_ones_and_nothing_between() -> 
     assert laws.start == 2
     for row, law in zip(laws.masses, THREE.laws, strict=True):
         assert len(row) == 8
-        told = {k: mass / 2**module.BITS for k, mass in enumerate(row) if mass}
+        told = {k: mass / 2**BITS for k, mass in enumerate(row) if mass}
         assert told == pytest.approx({step - 2: low for step, (low, _) in zip(THREE.steps, law, strict=True)})
 
 
@@ -121,7 +122,7 @@ def test_transport_moves_as_many_numbers_as_it_can_store(monkeypatch: pytest.Mon
     assert len(found.sources) == 3
     assert 0 < error.mean_absolute < 2
     monkeypatch.setattr(module, "_MOST_SLICES", 8 * 3 - 1)
-    with pytest.raises(module.RefusedError):
+    with pytest.raises(RefusedError):
         stated_transport(THREE, (0.2, 0.3, 0.5), 0.3)
 
 

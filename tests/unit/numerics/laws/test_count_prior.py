@@ -51,3 +51,21 @@ def test_what_is_no_prior() -> None:
         CountPrior(5, 3, 2)
     with pytest.raises(UsageError, match=r"^prior: "):
         CountPrior(5, 0, 5, shares=(0.5, 0.4))
+    for low, high, shares in (
+        (0, 6, (0.2, 0.4)),
+        (-1, 5, (0.2, 0.4)),
+        (0, 5, (-0.1, 0.4)),
+        (0, 5, (0.2, 1.1)),
+        (0, 5, (0.2, 1.5)),
+    ):
+        with pytest.raises(UsageError, match=r"^prior: "):
+            CountPrior(5, low, high, shares=shares)
+    with pytest.raises(UsageError, match=r"^prior: "):
+        CountPrior(5, 0, 5, share=1.5)
+
+
+def test_what_is_just_a_prior() -> None:
+    assert CountPrior(5, 0, 5, shares=(0.0, 1.0)).stated
+    assert CountPrior(5, 5, 5, share=0.0).stated
+    assert CountPrior(5, 0, 0, share=1.0).stated
+    assert not CountPrior(0, 0, 0).stated

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.laws.fixed_point import SHORT, fixed_binomial_sum, fixed_record_sum
+from attrpriv.numerics.laws.fixed_point import SHORT, fixed_binomial_sum, fixed_record_sum, record_masses
 from attrpriv.numerics.laws.records import exactly
 
 
@@ -84,6 +85,30 @@ def test_without_guard_digits_it_would_be_too_short() -> None:
     entries = fixed_point._power(law, 150, width)
     truth = [math.comb(150, k) * Fraction(2, 5) ** k * Fraction(3, 5) ** (150 - k) for k in range(151)]
     assert max(mass * 2**width - entry for mass, entry in zip(truth, entries, strict=True)) > SHORT
+
+
+def test_guard_digits_outnumber_the_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """n rows cost less than 2n + 2 units: 2^guard is the next power of two above that."""
+    from attrpriv.numerics.laws import fixed_point
+
+    widths: list[int] = []
+    whole = fixed_point.record_masses
+
+    def spied(values: Sequence[int], law: Sequence[float | Fraction], width: int) -> list[int]:
+        widths.append(width)
+        return whole(values, law, width)
+
+    monkeypatch.setattr(fixed_point, "record_masses", spied)
+    for a, b in ((0, 0), (1, 0), (0, 3), (2, 5), (4, 3), (7, 8), (31, 0)):
+        fixed_binomial_sum(a, 0.25, b, 0.75, 20)
+        assert 2 * (a + b) + 2 < 2 ** (widths[-1] - 20) <= 2 * (2 * (a + b) + 2)
+    assert set(widths[::2]) == set(widths[1::2])
+
+
+def test_one_row_has_no_mass_between_its_values() -> None:
+    assert record_masses((-2, 1, 3), (0.5, 0.25, 0.25), 8) == [128, 0, 0, 64, 0, 64]
+    assert record_masses((0, 1, 2), (0.3333333333,) * 3, 8) == [85, 85, 85]
+    assert record_masses((5,), (1.0,), 8) == [256]
 
 
 def test_floats_are_the_decimals_that_write_them() -> None:

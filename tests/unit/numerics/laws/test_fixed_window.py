@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.laws import fixed_window as module
 from attrpriv.numerics.laws.fixed_window import BITS, WindowLaw, window_binomial, window_law
 from attrpriv.numerics.laws.records import RecordLaws, exactly
 
@@ -81,6 +82,60 @@ def test_a_mutant_is_noticed() -> None:
     assert not brackets(WindowLaw(1, law.masses[:-1]), truth)
 
 
+@pytest.mark.parametrize(("n", "p"), [(1, 0.3), (5, 0.5), (40, 0.4), (40, 0.97), (90, 0.002)])
+@pytest.mark.parametrize("guard", [0, 3])
+def test_few_guard_digits_never_raise_an_entry(n: int, p: float, guard: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What weights are short by, and what is beyond the last one, makes all entries smaller; with few digits it is seen."""
+    monkeypatch.setattr(module, "_GUARD", guard)
+    truth = exact_binomial(n, p)
+    assert brackets(window_binomial(n, p), truth)
+
+
+@pytest.mark.parametrize(("top", "bottom"), [(2, 5), (1, 2), (9, 10)])
+def test_what_is_beyond_the_last_weight_is_a_geometric_series(top: int, bottom: int) -> None:
+    ratio = Fraction(top, bottom)
+    weights, beyond = module._outwards((top, bottom) for _ in range(2000))
+    first, used = Fraction(2 ** (BITS + module._GUARD)), len(weights)
+    assert weights[-1] < first / 2**150 <= weights[-2]
+    assert all(first * ratio**k - k <= weight <= first * ratio**k for k, weight in enumerate(weights, 1))
+    rest = first * ratio ** (used + 1) / (1 - ratio)
+    assert rest <= beyond <= rest + used * ratio / (1 - ratio) + 1
+    short, nothing = module._outwards([(1, 2), (1, 3)])
+    assert (short, nothing) == ([2 ** (BITS + module._GUARD - 1), 2 ** (BITS + module._GUARD - 1) // 3], 0)
+
+
+def test_the_largest_entries_fit_into_one_product() -> None:
+    one = WindowLaw(3, (2**BITS,))
+    assert module._product(one, one) == WindowLaw(6, (2**BITS,))
+    rows = WindowLaw(-1, (2**BITS // 3, 0, 7, 2**BITS // 2)), WindowLaw(5, (2**BITS // 5, 2**BITS // 7 * 5, 1))
+    found = [0] * 6
+    for (i, x), (j, y) in itertools.product(enumerate(rows[0].masses), enumerate(rows[1].masses)):
+        found[i + j] += x * y
+    assert module._product(*rows) == WindowLaw(4, tuple(mass >> BITS for mass in found))
+    even = WindowLaw(0, (2**BITS // 1000,) * 1000)
+    assert module._product(even, even).masses[999] == (1000 * (2**BITS // 1000) ** 2) >> BITS
+
+
+def test_small_entries_are_left_out_at_the_ends_only() -> None:
+    least = 2 ** (BITS - 170)
+    law = WindowLaw(4, (0, least - 1, least, 1, least + 1, least, least - 1))
+    assert module._trimmed(law) == WindowLaw(6, (least, 1, least + 1, least))
+    assert module._trimmed(WindowLaw(4, (least, 0, least))) == WindowLaw(4, (least, 0, least))
+
+
+@pytest.mark.parametrize(("n", "p", "start"), [(0, 0.3, 0), (0, 1.0, 0), (5, 0.0, 0), (5, 1.0, 5), (1, 1.0, 1)])
+def test_a_count_that_is_certain(n: int, p: float, start: int) -> None:
+    assert window_binomial(n, p) == WindowLaw(start, (2**BITS,))
+
+
+def test_what_is_clipped_belongs_to_the_ends() -> None:
+    law = WindowLaw(-2, (1, 2, 4, 8, 16))
+    assert law.clipped(-1, 3) == (3, 4, 24)
+    assert law.clipped(-4, 8) == (0, 0, 1, 2, 4, 8, 16, 0)
+    assert law.clipped(5, 2) == (31, 0)
+    assert law.deficit == 2**BITS - 31
+
+
 def test_many_rows() -> None:
     law = window_binomial(1_000_000, 0.4)
     assert law.deficit < 2 ** (BITS - 140)
@@ -94,7 +149,9 @@ def test_many_rows() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(UsageError, match="exact probabilities"):
         window_law(RecordLaws.event((0.4, 0.5), 0.6), 3, 1)
-    with pytest.raises(UsageError, match="from 0 to n"):
-        window_law(RecordLaws.event(0.4, 0.6), 3, 4)
-    with pytest.raises(UsageError, match=r"^binomial: "):
-        window_binomial(3, 1.5)
+    for a in (4, -1):
+        with pytest.raises(UsageError, match="from 0 to n"):
+            window_law(RecordLaws.event(0.4, 0.6), 3, a)
+    for n, p in ((3, 1.5), (3, -0.5), (3, 2.0), (-1, 0.5)):
+        with pytest.raises(UsageError, match=r"^binomial: "):
+            window_binomial(n, p)

@@ -258,4 +258,6 @@ def test_what_is_no_case_of_several(changes: dict[str, Any]) -> None:
 
 
 def test_columns_that_determine_one_another_are_a_case() -> None:
+    assert replace(PLANE, n=1, low=0, high=1, apart=1).size == 2
+    assert replace(PLANE, n=9, low=0, high=9, apart=9).size == 2
     assert replace(PLANE, members=(((1.0, 2.0), ((1.0, 2.0), (2.0, 4.0))),), apart=5).size == 2
