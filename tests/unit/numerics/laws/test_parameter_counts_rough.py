@@ -7,13 +7,13 @@ they are off by hundredths, and have lost as much.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
+from attrpriv.errors import UsageError
 from attrpriv.numerics.laws import parameter_counts as module
 from attrpriv.numerics.laws.binomial import LogTails
 from attrpriv.numerics.laws.lattice import LatticeLaw
@@ -54,7 +54,11 @@ def mixed(parts: dict[Fraction, LatticeLaw], row: tuple[float, ...]) -> np.ndarr
 def shown(name: str, parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for cached in (module._laws, module._whole, module._tails):
         cached.cache_clear()
-    asked: Callable[..., Any] = lambda n, p, *others, **named: parts[Fraction(p)]  # noqa: E731
+
+    def asked(n: int, p: Fraction, others: int = 0, q: float = 0.0, **_: float) -> Any:
+        assert (n, others, q) == (N, 0, 0.0)
+        return parts[p]
+
     monkeypatch.setattr(module, name, asked)
 
 
@@ -192,6 +196,13 @@ def test_tails_of_a_state_in_which_all_rows_are_alike(p: float) -> None:
     assert np.exp(found.log_above).tolist() == ([0.0] * 4 if p == 0 else [1.0, 1.0, 1.0, 0.0])
 
 
+def test_tails_of_states_in_which_all_rows_are_alike_are_rounded_least() -> None:
+    """16 units of 2 for the one part, and once more: no logarithm is larger than 0."""
+    sure = ParameterCounts(N, ((0.0, 0.0), (1.0, 1.0)), ((1.0, 0.0), (0.0, 1.0)), 0.0)
+    for found in sure.tails():
+        assert found.error == pytest.approx(64 * 2.0**-53, rel=1e-9)
+
+
 def test_fixed_masses_are_divided_by_the_sum_of_their_weights() -> None:
     """A sum that is off by 8e-10 would be seen from 31 bits on."""
     bits = 90
@@ -203,3 +214,9 @@ def test_fixed_masses_are_divided_by_the_sum_of_their_weights() -> None:
                 for w, (p, _) in zip(weights, POINTS, strict=True)
             )
             assert 0 <= mass * 2**bits - found < 2
+
+
+def test_every_row_of_weights_has_one_for_each_state() -> None:
+    for weights in (((0.5, 0.5), (0.2, 0.3, 0.5)), ((0.2, 0.3, 0.5), (0.5, 0.5)), ((0.2, 0.3, 0.5), (0.2, 0.3, 0.5, 0.0))):
+        with pytest.raises(UsageError, match="weights"):
+            ParameterCounts(N, POINTS, weights, 0.0)
