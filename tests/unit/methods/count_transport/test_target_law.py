@@ -55,7 +55,8 @@ def test_the_law_of_a_count_is_cut_where_hardly_anything_is_left() -> None:
     """200 rows: the ends of 0..200 have less than e^-140, so the window is inside; every output has its own probability."""
     n, count = 200, 60
     bounds = transport_bounds(CountTransport(EVENT, n, Reference(count=count), 1.0, 0.5))
-    law = np.convolve(*(np.array(binom.pmf(range(k + 1), k, p)) for k, p in ((count, 0.4), (n - count, 0.6))))
+    member, rest = (np.array(binom.pmf(range(k + 1), k, p)) for k, p in ((count, 0.4), (n - count, 0.6)))
+    law = np.convolve(member, rest)
     end = bounds.start + len(bounds.low)
     assert 20 < bounds.start < end < 190
     assert law[: bounds.start].sum() + law[end:].sum() < 2.0**-55
