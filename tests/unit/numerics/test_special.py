@@ -90,3 +90,24 @@ def test_a_term_of_the_series_less_would_be_seen() -> None:
     """Power: without its last term, Stirling's series would be off by 16 units where it begins."""
     with mpmath.workdps(40):
         assert off(float(log_factorials(64)[64]) - 1 / (1260 * 64**5), mpmath.loggamma(65)) > 8
+
+
+@pytest.mark.parametrize(("far", "near"), [(-37.02, -38.5), (-38.5, -45.0)])
+def test_terms_of_the_series_far_out_are_all_there(far: float, near: float) -> None:
+    """Where it begins, the last term is worth more than a unit. Rounding goes either way, and cancels over many numbers."""
+    with mpmath.workdps(60):
+        found = []
+        for z in np.linspace(near, far, 150).tolist():
+            true = mpmath.log(mpmath.erfc(-mpmath.mpf(z) / mpmath.sqrt(2)) / 2)
+            found.append(float((mpmath.mpf(log_normal_cdf(z)) - true) / true / ULP))
+    assert abs(float(np.mean(found))) < 0.3
+    assert max(map(abs, found)) < 2
+
+
+def test_terms_of_stirlings_series_are_all_there() -> None:
+    """Over the first ten numbers that are not whole ones' logarithms; the last term is worth up to sixteen units."""
+    found = log_factorials(200)
+    with mpmath.workdps(40):
+        off = [float((mpmath.mpf(float(found[k])) / mpmath.loggamma(k + 1) - 1) / ULP) for k in range(64, 200)]
+    assert abs(float(np.mean(off))) < 0.3
+    assert max(map(abs, off)) < 2

@@ -135,3 +135,31 @@ def test_the_stated_limit_is_the_largest_too(n: int, share: float, allowed: floa
     keep = at_least(n, share, allowed)
     assert binomial_below(n, share, keep) <= allowed
     assert keep == n or binomial_below(n, share, keep + 1) > allowed
+
+
+@pytest.mark.parametrize(("records", "rows"), [(9, 8), (12, 5), (4, 11)])
+@pytest.mark.parametrize("level", [0.05, 0.3])
+def test_the_limit_is_the_largest_whose_exact_tail_is_within_its_share(records: int, rows: int, level: float) -> None:
+    """From both sides: a share that is too small would keep fewer rows than it may."""
+    for found in range(1, records + 1):
+        allowed = Fraction(level) * found / (records + rows)
+        wanted = 0
+        while wanted < rows and exact_tail(records, rows, found, wanted) <= allowed:
+            wanted += 1
+        assert surely(records, rows, found, level) == wanted
+        assert [is_sure(records, rows, found, keep, level) for keep in (wanted, wanted + 1)] == [True, False]
+
+
+def test_a_tail_is_no_more_than_one_and_no_less_than_a_hundredth_of_a_googol() -> None:
+    """Nearly certain, so that its rounding would be above 1; and far beyond where floats lose digits."""
+    assert too_few(5 * 10**13, 1, 1, 0) == 1.0
+    assert 1e-100 <= too_few(1000, 1000, 900, 0) <= 1.001e-100
+    assert too_few(400, 300, 200, 20) == pytest.approx(float(exact_tail(400, 300, 200, 20)), rel=1e-9, abs=0)
+
+
+def test_ends_of_what_can_be_asked() -> None:
+    assert too_few(10, 20, 10, 0) == pytest.approx(float(exact_tail(10, 20, 10, 0)), rel=1e-9)
+    assert too_few(10, 20, 0, 20) == too_few(10, 20, 10, 20) == 1.0
+    for share, allowed in ((0.5, 1.0), (0.9, 0.99)):
+        assert at_least(3, share, allowed) == 3
+    assert at_least(5, 0.1, 1e-9) == 0

@@ -12,6 +12,7 @@ from attrpriv.errors import UsageError
 from attrpriv.numerics.laws.records import (
     CountPairs,
     RecordLaws,
+    _log_change,
     exactly,
     first_whole,
     last_whole,
@@ -150,3 +151,11 @@ def test_no_row_of_a_kind_moves_nothing_however_far_one_would() -> None:
         for low, high in ((0, 3), (4, 9), (0, 9), (2, 6)):
             assert moved(event, CountPairs(9, low, high, 1), 0.2) == math.inf
     assert moved(RecordLaws.event(other, other), CountPairs(9, 0, 9, 1), 0.2) == pytest.approx(away, rel=1e-8)
+
+
+def test_a_logarithm_changes_by_the_further_end() -> None:
+    assert _log_change(0.5, 0.45, 0.9) == pytest.approx(math.log(1.8), rel=1e-9)
+    assert _log_change(0.5, 0.2, 0.6) == pytest.approx(math.log(2.5), rel=1e-9)
+    assert _log_change(0.5, 0.0, 0.6) == math.inf
+    assert _log_change(0.0, 0.0, 0.0) == 0.0
+    assert _log_change(0.0, 0.0, 0.1) == math.inf

@@ -62,6 +62,11 @@ def test_the_middle_is_a_law_of_the_box(law: tuple[Interval01, ...]) -> None:
     assert stated.exact == all(low == high for low, high in law)
 
 
+def test_the_middle_of_a_box_of_which_all_is_used_up() -> None:
+    stated = StatedLaws((0, 2), (((0.25, 0.5), (0.75, 0.8)), ((0.1, 0.25), (0.5, 0.75))), 1)
+    assert stated.middle() == ((Fraction(1, 4), Fraction(3, 4)),) * 2
+
+
 def test_a_law_of_numbers_is_divided_by_its_sum() -> None:
     """In whole numbers of their common denominator: 0.2 + 0.3 + 0.5000000004 is 25 + 37.5 + ... of a thousand millions."""
     stated = StatedLaws((0, 2, 5), (((0.2, 0.2), (0.3, 0.3), (0.5000000004, 0.5000000004)), BOXES[0]), 1)
