@@ -75,6 +75,7 @@ def test_reading(text: str, parts: list[Interval]) -> None:
         ("[-0.0, 1]", "[0, 1]"),
         ("< 0.1", "< 0.1"),
         (">= 12345678901234567890", ">= 1.2345678901234567e+19"),
+        ("[-1e16, 9999999999999998]", "[-1e+16, 9999999999999998]"),
     ],
 )
 def test_printing(text: str, printed: str) -> None:
@@ -226,6 +227,29 @@ def test_end_ranges_hold_every_member(
     for (low, high), moved in zip(member, union.end_ranges(means, sds), strict=True):
         assert moved.low[0] <= low <= moved.low[1]
         assert moved.high[0] <= high <= moved.high[1]
+
+
+@pytest.mark.parametrize("means", [(1.0, 3.0), (-7.0, -5.0), (9.0, 9.0)])
+def test_end_ranges_are_no_wider_than_their_corners(means: tuple[float, float]) -> None:
+    """An end moves with the mean, and with the least sd away from 0: corners of the ranges are the furthest that it gets."""
+    sds = (0.5, 2.0)
+    (moved,) = parse_case("[-4, 5)").end_ranges(means, sds)
+    for end, found in ((-4.0, moved.low), (5.0, moved.high)):
+        corners = [(end - mean) / sd for mean in means for sd in sds]
+        assert found[0] <= min(corners)
+        assert found[1] >= max(corners)
+        assert found == pytest.approx((min(corners), max(corners)), rel=1e-14)
+    (half,) = parse_case("> 5").end_ranges(means, sds)
+    assert half.high == (INF, INF)
+
+
+def test_the_largest_and_smallest_units_there_are() -> None:
+    assert parse_case("[0, 1e100]").standardised(0, 1).ends == (0.0, 1e100)
+    assert parse_case("(0, 1]").standardised(0, 1e100).parts[0].high == 1e-100
+    assert parse_case("(0, 1]").standardised(0, 1e-100).parts[0].high == pytest.approx(1e100)
+    for mean, sd in ((0.0, 0.9e-100), (0.0, 1.1e100), (1.1e100, 1.0)):
+        with pytest.raises(UsageError, match="standardise: "):
+            parse_case("[0, 1]").standardised(mean, sd)
 
 
 def test_end_range_hulls() -> None:
