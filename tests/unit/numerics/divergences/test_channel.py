@@ -250,3 +250,97 @@ def test_weights() -> None:
     found = Channel(1.0, 3.0).weight(moved, 5.0)
     assert all(kappa(5.0, 6.0 * float(d)) <= float(w) for d, w in zip(moved[1:], found[1:], strict=True))
     assert found[0] == pytest.approx(1.0)
+
+
+# ------------------------------------------------------------------------------------------------------------------ edges
+
+
+@pytest.mark.parametrize("order", [1.001, 2.0, 7.5, 40.0])
+def test_kappa_of_many_distances_at_once_is_that_of_each(order: float) -> None:
+    """The furthest one decides how many terms there are; none of the others may lose by it."""
+    places = np.array([0.3, 0.0, 1e-9, 2.4, 0.01, 1e-160, 1.7])
+    found = kappa_upper(order, places)
+    for e, value in zip(places.tolist(), found.tolist(), strict=True):
+        true = kappa(order, max(e, 1e-150))
+        assert true <= value <= true * (1 + 1e-11)
+    assert kappa_upper(order, np.array([[0.3, 0.1], [0.2, 0.0]])).shape == (2, 2)
+    assert kappa_upper(order, np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize(("order", "e"), [(2.0, 50.0), (50.0, 2.0), (1.0 + 2.0**-50, 99.0), (4.0, 25.0)])
+def test_kappa_as_far_as_it_is_computed(order: float, e: float) -> None:
+    found, true = float(kappa_upper(order, np.array([e]))[0]), kappa(order, e)
+    assert true <= found <= true * (1 + 1e-11)
+    with pytest.raises(UsageError, match="slope: "):
+        kappa_upper(order, np.array([0.0, 101.0 / order]))
+    for wrong in ([0.1, -1e-9], [-1e-9, 0.1], [-0.1]):
+        with pytest.raises(UsageError, match="slope: "):
+            kappa_upper(order, np.array(wrong))
+
+
+def test_orders_from_just_above_one_to_the_largest() -> None:
+    for order in (1 + 2.0**-52, 1.5, 2.0, 2.0**50, 2.0**51):
+        assert 0 < renyi_delta_upper(3.0, order, 0.1) <= 1
+        assert Channel(1.0).weight(np.zeros(2), order).tolist() == [1.0, 1.0]
+    for order in (1.0, 0.5, 2.0**51 * (1 + 1e-9), math.inf):
+        with pytest.raises(UsageError, match="order: "):
+            renyi_delta_upper(3.0, order, 0.1)
+
+
+def test_a_delta_is_never_rounded_to_nothing() -> None:
+    """Where the exponential underflows the least float is left; the same law twice has none."""
+    assert 0 < renyi_delta_upper(1e6, 3.0, 0.1) <= 1e-300
+    assert renyi_delta_upper(1e6, 3.0, 0.0) == 0.0
+    assert renyi_delta_upper(-1e6, 3.0, 0.0) == 1.0
+    for epsilon in (-0.25, -1.5):
+        assert renyi_delta_upper(epsilon, 3.0, 0.0) == pytest.approx(1 - math.exp(epsilon), rel=1e-12)
+    assert renyi_delta_upper(1.0, 3.0, 1e100) == 1.0
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 4.0, 40.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0, 30.0])
+def test_the_best_order_is_best(epsilon: float, mu: float) -> None:
+    """No order of a fine grid has less delta; where even the least order has more than all, any is as good."""
+    best = best_order(epsilon, mu)
+    least = min(delta(epsilon, 1 + b, mu) for b in np.geomspace(1e-6, 1e6, 400).tolist())
+    assert delta(epsilon, best, mu) <= least * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("order", [None, 3.0, 25.0])
+@pytest.mark.parametrize("mu", [0.02, 0.7, 6.0])
+@pytest.mark.parametrize("goal", [1e-9, 0.3])
+def test_epsilon_at_an_order_is_where_delta_is_used_up(mu: float, goal: float, order: float | None) -> None:
+    """Just there delta holds, a little below it does not; 0 only where it holds there."""
+    epsilon = renyi_epsilon(mu, goal, order)
+
+    def needed(at: float) -> mpmath.mpf:
+        return delta(at, best_order(at, mu) if order is None else order, mu)
+
+    assert needed(epsilon) <= goal
+    assert (epsilon == 0.0) == (needed(0.0) <= goal * (1 - 1e-9))
+    if epsilon:
+        assert needed(epsilon * (1 - 1e-9)) > goal
+    found = most_mu(max(epsilon, 0.1), goal, order)
+    assert found.order == (order or best_order(max(epsilon, 0.1), found.mu))
+
+
+@pytest.mark.parametrize("low", [1e-300, 1.0, 1e300])
+def test_information_of_extreme_numbers(low: float) -> None:
+    """Products that leave the floats in one order of factors and not in the other; so large that none is left is refused."""
+    back = most_information(low, 0.5)
+    with mpmath.workdps(40):
+        true = mpmath.mpf(0.5) ** 2 / (4 * mpmath.mpf(low))
+        assert true * (1 - mpmath.mpf(10) ** -12) <= mpmath.mpf(back) <= true
+    with pytest.raises(UsageError, match="information: "):
+        most_information(1e300, 1e-100)
+    assert mu_of(1e-320, 1e-2) > 0
+
+
+@pytest.mark.parametrize("slope", [0.5, 3.0])
+def test_weights_of_a_slope_take_the_ratio_of_two_shown_values(slope: float) -> None:
+    """kappa at 2 Lambda d: a row that moves by d may change what is shown by a factor in either direction."""
+    moved = np.array([0.05, 0.4, 1.3])
+    found = Channel(2.0, slope).weight(moved, 4.0)
+    for d, value in zip(moved.tolist(), found.tolist(), strict=True):
+        true = kappa(4.0, 2 * slope * d)
+        assert true <= value <= true * (1 + 1e-9)
