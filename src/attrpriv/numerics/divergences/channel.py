@@ -156,7 +156,7 @@ def renyi_delta_upper(epsilon: float, order: float, mu: float) -> float:
     if mu > _LARGEST:
         return 1.0
     if mu == 0.0:  # the same law twice
-        return max(0.0, -math.expm1(min(0.0, epsilon)) * SUMMED_UP)
+        return min(1.0, max(0.0, -math.expm1(min(0.0, epsilon)) * SUMMED_UP))
     b = order - 1
     terms = (b * order * mu * mu / 2, -b * epsilon, b * _log_left(order), -math.log(order))
     exponent = math.fsum(terms) + SOME_ULPS * math.fsum(map(abs, terms))
