@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.laws import recorded_inversion
+from attrpriv.numerics.laws import recorded_frequencies, recorded_inversion
 from attrpriv.numerics.laws.recorded_inversion import NoisyLaws, noisy_laws
 from attrpriv.numerics.laws.recorded_rows import RecordedRows, Tilt
 from attrpriv.numerics.rounding import UNIT
@@ -195,7 +195,16 @@ def test_products_of_powers_are_off_by_what_their_factors_are() -> None:
         assert errors[k] == pytest.approx(wanted, rel=1e-7, abs=0)
 
 
-def test_a_quotient_is_off_by_both_of_its_parts() -> None:
+def test_a_quotient_is_off_by_both_of_its_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And an answer is as far out as where the sum has the least chance that it may have."""
+    own, chances = recorded_inversion._given_reaches, []
+
+    def noted(inversion: Any, noise: Numbers, chance: Numbers) -> tuple[Numbers, Numbers]:
+        chances.append(chance)
+        return own(inversion, noise, chance)
+
+    monkeypatch.setattr(recorded_inversion, "_given_reaches", noted)
+    monkeypatch.setattr(recorded_frequencies, "UNIT", 1e-12)
     found = made(rows_of(LISTED), 40, [66, 60, 54], 1.0, 0.5)
     (run,) = found.runs
     inversion = run.source.inversion
@@ -208,6 +217,7 @@ def test_a_quotient_is_off_by_both_of_its_parts() -> None:
     joint, chance = inversion.joint(u), inversion.joint(np.zeros(1))
     for k in range(3):
         there = chance.values[k, 0].real
+        assert there - chances[0][k] == pytest.approx(chance.errors[k, 0], rel=1e-3, abs=0)
         assert values[k] == pytest.approx(joint.values[k] / there, abs=1e-14)
         assert errors[k] == pytest.approx((joint.errors[k] + chance.errors[k, 0]) / there, rel=1e-7, abs=0)
 
@@ -289,7 +299,8 @@ def test_secrets_that_no_rows_have_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert laws.void == (26.0, 13.5, 2.0, -1.0, 28.0)
     assert laws.probabilities.sum(axis=1) == pytest.approx(np.ones(4))
     nothing = noisy_laws(rows, 3, [2, 1], 0.5, 0.5)
-    assert (len(nothing.secrets), len(nothing.probabilities), nothing.void, nothing.largest_eta) == (0, 0, (2.0, 1.0), 0.0)
+    assert (len(nothing.secrets), len(nothing.bins), len(nothing.eta), nothing.void) == (0, 0, 0, (2.0, 1.0))
+    assert (nothing.probabilities.shape, nothing.largest_eta) == ((0, 0), 0.0)
     with pytest.raises(UsageError, match="differ"):
         noisy_laws(rows, 3, [8, 4, 8], 0.5, 0.5)
     # A sum of which its tilt is not sure gets one of its own; of one that even that is not sure of, nothing is told.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from attrpriv.numerics.laws import recorded_slopes
 from attrpriv.numerics.laws.recorded_slopes import Slopes, bin_slopes, powers_left_out
 
 Numbers = NDArray[np.float64]
@@ -75,13 +76,39 @@ def test_waves_that_are_left_out_are_counted_in_every_derivative() -> None:
     assert more == pytest.approx(0.1 / BINS * sum(shares), rel=1e-9)
 
 
-@pytest.mark.parametrize(("sigma", "base", "last"), [(1.5, 0.01, 3.0), (10.0, 0.05, 0.5), (0.5, 0.02, 8.0), (3.0, 0.5, 2.0)])
+@pytest.mark.parametrize("parts", [1, 4])
+def test_what_is_off_is_counted_in_every_derivative(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By waves of up to half a turn a bin, that are off or rounded: each order by the sum of |u|^k, over both signs."""
+    bins, turns = 16, 2 * math.pi / 16 * np.arange(9, dtype=np.float64)
+    waves = np.array([[0.0, 0.3, -0.2j, 0.1, 0.4, 0.05j, -0.2, 0.1, 0.3]])
+    shares = [0.5**k / math.factorial(k) for k in range(4)] + [0.5**4 / math.factorial(4)]
+    none = np.zeros_like(turns)[None, :]
+
+    def bend(wrong: Numbers) -> Numbers:
+        return bin_slopes(waves[:, :-1], wrong[:, :-1], turns[:-1], parts, bins, 0.0).bend
+
+    def wanted(off: Numbers, orders: range) -> float:
+        return sum(share * 2 * float(off[0, :-1] @ turns[:-1] ** k) / bins for k, share in zip(orders, shares, strict=False))
+
+    wrong = np.linspace(0.1, 0.5, 9)[None, :]
+    assert bend(wrong) - bend(none) == pytest.approx(np.full((1, bins), wanted(wrong, range(1, 6))), rel=1e-6)
+    exact, unit = bend(none), 1e-4
+    monkeypatch.setattr(recorded_slopes, "UNIT", unit)
+    rounded = (8 * math.log2(bins * parts) + 32) * unit * (1 + turns) * np.abs(waves)
+    assert bend(none) - exact == pytest.approx(np.full((1, bins), wanted(rounded, range(1, 5))), rel=1e-6)
+
+
+POWERS = [(1.5, 0.01, 3.0), (10.0, 0.05, 0.5), (0.5, 0.02, 8.0), (3.0, 0.5, 2.0), (0.3, 0.1, 10.0)]
+
+
+@pytest.mark.parametrize(("sigma", "base", "last"), POWERS)
 def test_powers_that_are_left_out_are_bounded(sigma: float, base: float, last: float) -> None:
+    """By a series that begins with the last frequency that is kept, and falls as fast as the powers do there."""
     u = last + base * np.arange(1, 100_000)
     truth = 2 * float((np.maximum(u, u**5) * np.exp(-((sigma * u) ** 2) / 2)).sum())
-    # The geometric series begins with the last frequency that is kept, and falls no faster than the second one.
-    first = 2 * max(last, last**5) * math.exp(-((sigma * last) ** 2) / 2)
-    assert truth <= powers_left_out(sigma, base, last) <= 2 * (truth + first)
+    falls = np.exp(-(sigma**2 * last - 5 / last) * base * np.arange(100_000))
+    series = 2 * max(last, last**5) * math.exp(-((sigma * last) ** 2) / 2) * float(falls.sum())
+    assert truth <= powers_left_out(sigma, base, last) <= series * (1 + 1e-6)
 
 
 def test_powers_that_do_not_fall_are_not_bounded() -> None:
