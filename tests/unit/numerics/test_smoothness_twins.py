@@ -96,6 +96,13 @@ def test_missing_numbers_are_a_window_of_their_own() -> None:
     assert smoothness._windows(np.array([math.nan, 1.0, math.nan, 2.0])).tolist() == [2, 1, 2, 1]
 
 
+def test_records_that_are_alone_and_numbers_that_are_not_there() -> None:
+    found = smoothness._variances(np.array([2, 0, 2, 2]), np.array([1.0, 5.0, 2.0, 6.0]), np.array([1, 0, 3]))
+    assert found.tolist() == [0.0, 0.0, 7.0]
+    assert smoothness._windows(np.array([math.nan, math.nan])).tolist() == [0, 0]
+    assert smoothness._windows(np.array([math.nan, 5.0])).tolist() == [2, 1]
+
+
 def test_fifty_records_that_are_alike_are_enough() -> None:
     """Of 25 pairs each with one value; and of a record less, with one that is alone."""
     given = np.array([f"v{k // 2}" for k in range(50)])
@@ -279,6 +286,9 @@ def test_refused_is_what_is_further_than_allowed_and_than_chance(places: int) ->
 def test_one_record_on_each_side_may_be_asked_for() -> None:
     hidden = np.repeat([0.0, 2.0], [60, 75])
     assert check_places(hidden, {"z": hidden}, [2.0], 1, 1.0)[0].records == (1, 1)
+    for places in ([0.0, math.nan], [math.inf, 0.0]):
+        with pytest.raises(UsageError, match="places"):
+            check_places(hidden, {"z": hidden}, places, 1, 1.0)
     for level in (0.0, 1.0):
         with pytest.raises(UsageError, match="level"):
             check_places(hidden, {"z": hidden}, [2.0], 1, 1.0, level)
