@@ -220,9 +220,9 @@ class ClampSpread:
         total = math.hypot(self.scale, self.wander)
         r, left = self.wander / total, self.scale / total
         a, b = self.room / self.wander, k / total
-        first = 0.25 * math.copysign(1.0, b - r * a) if a == 0 else owens_t(a, (b - r * a) / (a * left))
-        second = 0.25 * math.copysign(1.0, a - r * b) if b == 0 else owens_t(b, (a - r * b) / (b * left))
-        opposite = 0.5 if a * b < 0 or (a * b == 0 and a + b < 0) else 0.0
+        first = 0.25 * math.copysign(1.0, b) if a == 0 else owens_t(a, (b - r * a) / (a * left))
+        second = 0.25 if b == 0 else owens_t(b, (a - r * b) / (b * left))
+        opposite = 0.5 if b < 0 else 0.0  # a is not below 0
         return float(max(0.0, (normal_cdf(-a) + normal_cdf(-b)) / 2 - first - second - opposite))
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import mpmath
@@ -105,6 +106,8 @@ def test_no_noise() -> None:
 def test_a_kernel_has_its_own_tails() -> None:
     kernel = WholeSpread("kernel", 0.0, unit=2.0, tails=(0.3, 0.04, 0.0))
     assert [kernel.reach(level) for level in (0.5, 0.69, 0.71, 0.95, 0.99)] == [0.0, 0.0, 2.0, 2.0, 4.0]
+    assert [replace(kernel, tail_step=3).reach(level) for level in (0.69, 0.71, 0.99)] == [0.0, 6.0, 12.0]
+    assert replace(kernel, tails=(0.3, 0.04)).reach(0.99) == 4.0
     assert WholeSpread("kernel", 0.0).reach(0.99) == 0
 
 

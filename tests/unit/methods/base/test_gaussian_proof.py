@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import CertificateError
+from attrpriv.methods.base import gaussian_proof as module
 from attrpriv.methods.base.accuracy import ExpectedError, Noise
 from attrpriv.methods.base.column_plan import ColumnPlan
 from attrpriv.methods.base.evidence import CHARGES, Told
@@ -21,7 +22,6 @@ from attrpriv.methods.base.gaussian_proof import (
     require_covariance,
     shaped,
 )
-from attrpriv.numerics.divergences.gaussian import gaussian_epsilon
 
 
 def check(shifts: Any, credited: Any) -> GaussianCheck:
@@ -60,12 +60,13 @@ def test_two_independent_averages_add_squares() -> None:
     assert 0.6 <= only.distance() <= 0.6 * (1 + 1e-9)
 
 
-def test_the_epsilon_of_some_of_the_checks_is_that_of_the_farthest() -> None:
+def test_the_epsilon_of_some_of_the_checks_is_that_of_the_farthest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "gaussian_epsilon", lambda distance, delta: distance + 1000 * delta)
     near, far = check(((0.5,),), ((0.25,),)), check(((2.0,),), ((0.25,),))
     told = evidence(checks=(near, far))
     for checks, one in (((near,), near), ((near, far), far), ((far, near), far)):
-        assert told.epsilon_of(checks, 1e-4) == gaussian_epsilon(told.distance_of(one), 1e-4) > 0
-    assert told.epsilon_of((), 1e-4) == gaussian_epsilon(0.0, 1e-4) == 0
+        assert told.epsilon_of(checks, 0.25) == told.distance_of(one) + 250
+    assert told.epsilon_of((), 0.25) == 250
 
 
 def test_pairs_further_apart_move_every_average_further() -> None:
@@ -137,6 +138,23 @@ def test_what_a_release_adds_is_covered_by_its_own_noise_and_order() -> None:
         False, True, True, False,
     ]  # fmt: skip
     assert told.common_noise() == ((0.7,), (0.9,))
+
+
+def test_common_noise_that_was_not_drawn_is_not_counted_on() -> None:
+    """Two averages were released without any; none of them can have it afterwards."""
+    first = evidence(columns=("w", "x"), independent=(1.0, 2.0))
+    for factor, follows in (
+        (((0.0,), (0.0,), (0.7,)), True),
+        (((0.5,), (0.0,), (0.7,)), False),
+        (((0.0,), (0.5,), (0.7,)), False),
+    ):
+        then = evidence(columns=("w", "x", "y"), independent=(1.0, 2.0, 3.0), factor=factor, before=2)
+        assert then.follows(first) is follows
+
+
+def test_a_little_spread_is_some() -> None:
+    told = evidence(independent=(0.1,), checks=(check(((0.3,),), ((0.01,),)),))
+    assert told.distance() == pytest.approx(0.3 / math.hypot(0.1, 0.1), rel=1e-9)
 
 
 # ----------------------------------------------------------------------------------------------------------------- guards

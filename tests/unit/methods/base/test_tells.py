@@ -180,6 +180,17 @@ def test_a_view_is_told_by_its_proof_alone() -> None:
     assert told.after == BestTest.of(TradeOff(promises=((0.0, 0.02), (0.5, 0.001))), "bound", 0.01)
 
 
+@pytest.mark.parametrize(("name", "place"), [(None, 0), ("mean(x)", 0), ("mean(y)", 1)])
+def test_a_secret_is_asked_for_by_its_name_or_is_the_first(name: str | None, place: int) -> None:
+    secrets = (Secret("mean(x)", within=1.0), Secret("mean(y)", within=2.0))
+    problem = Problem(queries=(Query("count", where="z > 1"),), secrets=secrets, epsilon=1.0, n=10)
+    plan: Any = SimpleNamespace(problem=problem)
+    found = Outlook.of(plan, name)
+    assert (found.secret, found.scale.promised) == (secrets[place], place + 1.0)
+    with pytest.raises(UsageError, match=r"secret: must be one of mean\(x\), mean\(y\). Got mean\(z\)"):
+        Outlook.of(plan, "mean(z)")
+
+
 # -------------------------------------------------------------------------------------------- which proof holds for which pair
 
 

@@ -73,6 +73,14 @@ def test_elimination_is_least_squares(sensitive: Any, released: Any) -> None:
     ]
 
 
+def test_little_variation_is_some() -> None:
+    """One row of nine differs by one step: what is left of its square is 8/9."""
+    found = _eliminated(gram([0] * 8 + [1], *Y), [Fraction(1), Fraction(1)], 2)
+    assert found is not None
+    assert found[0] == 1  # the weights are on that row alone
+    assert _factor([[Fraction(1, 4)]]) == [[Fraction(1, 2)]]
+
+
 def test_columns_that_determine_one_another_end_it() -> None:
     for sensitive in (([4] * 9,), (X[0], [2 * x + 1 for x in X[0]]), ([0] * 9,)):
         known = 1 + len(sensitive)
