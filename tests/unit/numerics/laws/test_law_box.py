@@ -114,3 +114,43 @@ def test_thresholds_of_a_box() -> None:
 def test_what_is_no_box(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         moving(**changes)
+
+
+def test_cells_that_no_float_divides() -> None:
+    """Next to one another in one of both: the other is cut, even where it moves less; and in both: none is."""
+    after = math.nextafter(1.0, 2.0)
+    assert Cell((1.0, after), (1.0, after)).halves(1.0) is None
+    assert Cell((1.0, after), (1.0, 1.0)).halves(1.0) is None
+    assert Cell((1.0, 1.0), (1.0, after)).halves(0.0) is None
+    assert Cell((1e16, 1e16 + 2), (1.0, 1.5)).halves(1.0) == (
+        Cell((1e16, 1e16 + 2), (1.0, 1.25)),
+        Cell((1e16, 1e16 + 2), (1.25, 1.5)),
+    )
+    for means, sds in (((-math.inf, 0.0), (1.0, 1.0)), ((0.0, math.inf), (1.0, 1.0)), ((0.0, math.nan), (1.0, 1.0))):
+        with pytest.raises(UsageError):
+            Cell(means, sds)
+    with pytest.raises(UsageError):
+        Cell((0.0, 1.0), (-1.0, 1.0))
+
+
+def test_correlations_of_one_explain_all_there_is() -> None:
+    for strength in (1.0, 1.5):
+        found = moving(form="correlation", strength=strength).spread(2.0)
+        assert found.explained == pytest.approx(1.44)
+        assert found.residual == 0.0
+
+
+def test_no_noise_is_needed_where_nothing_is_explained_or_enough_is_left() -> None:
+    for lam in (0.5, 2.0):
+        assert Spread(0.0, 3.0).need(lam) == Spread(0.0, 3.0).lam(lam) == 0.0
+        wanted = 2.0 / lam**2
+        assert wanted <= Spread(2.0, 0.0).need(lam) <= wanted * (1 + 1e-12)
+        assert math.sqrt(2.0 / (0.5 + lam)) <= Spread(2.0, 0.5).lam(lam) <= math.sqrt(2.0 / (0.5 + lam)) * (1 + 1e-12)
+    assert Spread(2.0, -0.5).lam(0.25) == math.inf
+
+
+def test_standardised_sets_of_a_member() -> None:
+    below, above = moving().at(49.0, 2.0)
+    assert below.parts[0].high == pytest.approx(0.5)
+    assert above.parts[0].low == pytest.approx(0.5)
+    assert moving().thresholds(Cell((48.0, 51.0), (2.0, 4.0))) == pytest.approx((-0.5, 1.0))

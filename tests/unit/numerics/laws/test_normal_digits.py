@@ -60,3 +60,34 @@ def test_refuses_what_it_does_not_cover() -> None:
         fixed_exp(Fraction(-1), 16)
     with pytest.raises(UsageError):
         fixed_root(Fraction(-1), 16)
+
+
+@pytest.mark.parametrize("bits", [12, 300])
+def test_results_are_the_nearest_units(bits: int) -> None:
+    """The guard leaves a unit's half, and no more than a billionth of it; at both ends of what is covered, too."""
+    with mpmath.workprec(bits + 1500):
+        for k in (-40, -39, -8, -3, -2, -1, 0, 1, 2, 5, 9, 40):
+            z = k * 2**bits + (2**bits // 3 if abs(k) < LARGEST else 0)
+            true = mpmath.ncdf(mpmath.mpf(z) / mpmath.mpf(2) ** bits)
+            assert off(fixed_normal_cdf(z, bits), true, bits) <= 0.5 + 1e-9
+        for exponent in (Fraction(0), Fraction(1, 7), Fraction(9, 2), Fraction(1000, 7), Fraction(700), Fraction(1000)):
+            true = mpmath.exp(mpmath.mpf(exponent.numerator) / exponent.denominator)
+            assert off(fixed_exp(exponent, bits), true, bits) <= 0.5 + 1e-9
+
+
+def test_what_is_covered_has_ends() -> None:
+    assert fixed_normal_cdf(LARGEST << 30, 30) == 2**30
+    assert fixed_normal_cdf(-(LARGEST << 30), 30) == 0
+    assert fixed_exp(Fraction(0), 2048) == 2**2048
+    assert fixed_root(Fraction(0), 5) == 0
+    for z in ((LARGEST << 30) + 1, -(LARGEST << 30) - 1):
+        with pytest.raises(UsageError, match="z"):
+            fixed_normal_cdf(z, 30)
+    for bits in (0, 2049):
+        with pytest.raises(UsageError, match="bits"):
+            fixed_normal_cdf(0, bits)
+        with pytest.raises(UsageError, match="bits"):
+            fixed_exp(Fraction(1), bits)
+    for exponent in (Fraction(-1, 10**9), 1000 + Fraction(1, 10**9)):
+        with pytest.raises(UsageError, match="exponent"):
+            fixed_exp(exponent, 16)
