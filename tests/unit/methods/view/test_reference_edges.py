@@ -20,6 +20,7 @@ from attrpriv.methods.view.reference import (
     _require_kinds,
     _stated_keeps,
     kept_rows,
+    plan_reference,
     reference_evidence,
 )
 from attrpriv.numerics.laws.prediction import at_least, surely
@@ -244,6 +245,16 @@ def test_values_are_compared_with_values_of_their_kind(
     else:
         with refuses(Exception, Cause.PUBLIC_FACT, "a written alike"):
             kinds(own, kind, values, records=records)
+
+
+def test_a_reference_is_a_law_and_its_values() -> None:
+    """One without the other is none."""
+    public = PublicCells(columns=("a",), kinds={"a": "integer"}, records=300, cells=RECORDS)
+    reference = Reference(file="a.csv", least_density=0.8, failure=1e-3, rarest_event=1.0)
+    for changes in ({"reference": reference}, {"public_cells": public}):
+        with refuses(Exception, Cause.PUBLIC_FACT, "reference"):
+            plan_reference(problem(**changes), Secret("columns(a)"))
+    assert plan_reference(problem(reference=reference, public_cells=public, types={"a": "integer"}), Secret("columns(a)")).rows
 
 
 def test_a_promise_of_nothing_is_called_weak() -> None:

@@ -12,11 +12,12 @@ from attrpriv.errors import RefusedError, UsageError
 from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.view import reference as reference_module
-from attrpriv.methods.view.answers import _sampling, standard_error
+from attrpriv.methods.view.answers import _require_shown, _sampling, standard_error
 from attrpriv.methods.view.plan import ViewEvidence, _down, public_shares
 from attrpriv.methods.view.split import _numbers, read_split
 from attrpriv.problem.problem import Problem
-from attrpriv.problem.refusal import Cause
+from attrpriv.problem.reference import PublicCell, PublicCells, Reference
+from attrpriv.problem.refusal import Cause, Refusal
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -159,6 +160,30 @@ def test_two_rows_of_each_cell_are_enough_and_one_where_there_is_no_other() -> N
                 planned({"F": (low, high), **rest})
 
 
+@pytest.mark.parametrize(
+    ("show", "text", "answered"),
+    [
+        ("values", "avg(age)", True),
+        ("nothing", "avg(age)", False),
+        ("nothing", "avg(x) filter (where age > 3)", False),
+        ("nothing", "avg(x)", True),
+        ("values", "avg(x)", True),
+    ],
+)
+def test_hidden_columns_are_read_where_the_view_shows_the_publics(show: str, text: str, answered: bool) -> None:
+    reference = Reference(file="a.csv", least_density=0.8, show=show)
+    public = PublicCells(columns=("age",), records=800, cells=(PublicCell(values=(1,), count=800),))
+    asked = problem(Secret("columns(age)"), delta=1e-3, queries=parse_queries(text)).model_copy(
+        update={"reference": reference.model_copy(update={"rarest_event": 1.0}), "public_cells": public}
+    )
+    view = plan_view_of(asked)
+    if answered:
+        _require_shown(asked, view)
+    else:
+        with refuses(Refusal, Cause.MISTAKE, "reference: show: values"):
+            _require_shown(asked, view)
+
+
 # ------------------------------------------------------------------------------------------------------------- the parts
 
 
@@ -206,8 +231,6 @@ def test_the_test_of_counts_has_half_of_everything(monkeypatch: pytest.MonkeyPat
         seen.append((epsilon, delta, failure))
 
     monkeypatch.setattr(reference_module, "count_test", counted)
-    from attrpriv.problem.reference import Reference
-
     reference = Reference(file="census.parquet", least_density=0.8, failure=1e-6)
     for own, delta in ((None, 1e-9), (1e-7, 1e-7)):
         with refuses(Exception, Cause.BUDGET, "a larger individuals"):
