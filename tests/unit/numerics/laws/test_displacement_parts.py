@@ -99,6 +99,7 @@ def test_the_furthest_that_rows_can_be() -> None:
     assert never_exceeded([EVEN, VALUES, EVEN]) == pytest.approx(
         2 * (1.25**2 + 1.0**2 + 1.125**2) + 1.75**2 + 1.0**2 + 1.5**2 + 1.75**2, rel=1e-12
     )
+    assert never_exceeded([SortedCell(1.0, 1.5, np.array([1.125]))]) == pytest.approx(0.375**2, rel=1e-12)
     weighted = 1.25**2 * 1.625 + 1.0**2 * 1.5 + 1.125**2 * 1.5625
     assert weighted <= never_exceeded([EVEN], linear) <= weighted * 1.001
 
@@ -187,14 +188,18 @@ def test_cells_of_one_shape_are_computed_once_and_counted_each(monkeypatch: pyte
     assert displacement._log_moment(cells, 0.8, 0.02, price, 16) == pytest.approx(wanted, rel=2e-9)
 
 
-@pytest.mark.parametrize("off", [0.0, 0.125])
-def test_cells_of_different_shape_are_not_mistaken_for_one_another(off: float) -> None:
-    """Equal widths and references at equal distances; public values that are the same, or whose sum with the low end is."""
-    values = np.array([0.5, 0.875])
-    cells = [SortedCell(0.0, 1.0, np.array([0.5]), values), SortedCell(0.125, 1.125, np.array([0.625]), values - off)]
+@pytest.mark.parametrize(
+    ("place", "values"), [(0.625, [0.5, 0.875]), (0.625, [0.375, 0.75]), (0.375, [0.625, 1.0]), (0.375, [0.5, 0.875])]
+)
+def test_cells_of_different_shape_are_not_mistaken_for_one_another(place: float, values: list[float]) -> None:
+    """Equal widths, and references or public values that are the same, or whose distance from the low end or sum with it is."""
+    cells = [
+        SortedCell(0.0, 1.0, np.array([0.5]), np.array([0.5, 0.875])),
+        SortedCell(0.125, 1.125, np.array([place]), np.array(values)),
+    ]
     price = price_of(cells)
     apart = [displacement._log_moment([cell], 2.0, 0.0, price, 16) for cell in cells]
-    assert apart[0] != pytest.approx(apart[1], rel=0.05)
+    assert apart[0] != pytest.approx(apart[1], rel=0.02)
     assert displacement._log_moment(cells, 2.0, 0.0, price, 16) == pytest.approx(sum(apart), rel=1e-9)
 
 

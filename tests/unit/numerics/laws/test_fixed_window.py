@@ -82,7 +82,7 @@ def test_a_mutant_is_noticed() -> None:
     assert not brackets(WindowLaw(1, law.masses[:-1]), truth)
 
 
-@pytest.mark.parametrize(("n", "p"), [(1, 0.3), (5, 0.5), (40, 0.4), (40, 0.97), (90, 0.002)])
+@pytest.mark.parametrize(("n", "p"), [(1, 0.3), (5, 0.5), (40, 0.4), (20, 0.9), (20, 0.1), (40, 0.97), (90, 0.002)])
 @pytest.mark.parametrize("guard", [0, 3])
 def test_few_guard_digits_never_raise_an_entry(n: int, p: float, guard: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What weights are short by, and what is beyond the last one, makes all entries smaller; with few digits it is seen."""
@@ -112,6 +112,8 @@ def test_the_largest_entries_fit_into_one_product() -> None:
     for (i, x), (j, y) in itertools.product(enumerate(rows[0].masses), enumerate(rows[1].masses)):
         found[i + j] += x * y
     assert module._product(*rows) == WindowLaw(4, tuple(mass >> BITS for mass in found))
+    half = WindowLaw(0, (2 ** (BITS - 1), 0, 0))
+    assert module._product(half, WindowLaw(2, (2**BITS, 0))) == WindowLaw(2, (2 ** (BITS - 1), 0, 0, 0))
     even = WindowLaw(0, (2**BITS // 1000,) * 1000)
     assert module._product(even, even).masses[999] == (1000 * (2**BITS // 1000) ** 2) >> BITS
 

@@ -23,6 +23,8 @@ CASES = {
     "the members vary more, from none to all": replace(ONE, members=((36.0, 7.0),), low=0, high=20, apart=20),
     "several": replace(ONE, members=((36.0, 4.0), (39.0, 5.0)), rest=((42.0, 6.0), (30.0, 9.0), (37.0, 7.0))),
     "variances overlap": replace(ONE, members=((36.0, 4.0), (39.0, 7.0)), rest=((42.0, 6.0),)),
+    "variances overlap by little": replace(ONE, members=((36.0, 2.0),), rest=((42.0, 1.9375), (30.0, 3.0))),
+    "variances differ by little": replace(ONE, members=((36.0, 2.0), (30.0, 2.5)), rest=((42.0, 1.9375),)),
     "equal variances": replace(ONE, members=((36.0, 6.0),)),
     "a tolerance": replace(ONE, mean_tolerance=0.25, sd_tolerance=0.125),
     "a tolerance of means": replace(ONE, mean_tolerance=0.25),
@@ -236,6 +238,14 @@ def test_as_many_columns_and_corners_as_can_be_looked_at() -> None:
         replace(PLANE, members=(law,) * (many + 1), rest=(law,), mean_tolerance=0.1)
     with pytest.raises(UsageError, match="corners"):
         replace(PLANE, members=(law,), rest=(law,) * (many + 1), mean_tolerance=0.1)
+
+
+def test_without_a_tolerance_there_is_one_corner_a_pair() -> None:
+    law, many = diagonal(1), MOST_SHIFTS // 4
+    assert replace(PLANE, members=(law,) * many, rest=(law,) * 4).size == 1
+    for members, rest in ((many + 1, 4), (many, 5)):
+        with pytest.raises(UsageError, match="corners"):
+            replace(PLANE, members=(law,) * members, rest=(law,) * rest)
 
 
 SQUARE = PLANE.members[0]

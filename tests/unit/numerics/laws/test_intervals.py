@@ -193,6 +193,11 @@ def test_standardised_moves_every_end() -> None:
     moved = parse_case("< 40 or [50, 60)").standardised(50, 5)
     assert str(moved) == "< -2 or [0, 2)"
     assert not moved.bounded
+    assert str(parse_case("[40, 60)").standardised(52, 4)) == "[-3, 2)"
+
+
+def test_no_end_is_a_negative_zero() -> None:
+    assert math.copysign(1, Interval(-0.0, 1.0).low) == math.copysign(1, Interval(-1.0, -0.0).high) == 1
 
 
 @pytest.mark.parametrize(("mean", "sd"), [(math.nan, 1), (INF, 1), (0, 0), (0, -1), (0, math.nan), (0, INF), (0, 1e-200)])
@@ -229,7 +234,7 @@ def test_end_ranges_hold_every_member(
         assert moved.high[0] <= high <= moved.high[1]
 
 
-@pytest.mark.parametrize("means", [(1.0, 3.0), (-7.0, -5.0), (9.0, 9.0)])
+@pytest.mark.parametrize("means", [(1.0, 3.0), (-7.0, -5.0), (9.0, 9.0), (4.5, 4.75), (-4.75, -4.5), (4.5, 5.5)])
 def test_end_ranges_are_no_wider_than_their_corners(means: tuple[float, float]) -> None:
     """An end moves with the mean, and with the least sd away from 0: corners of the ranges are the furthest that it gets."""
     sds = (0.5, 2.0)
