@@ -248,6 +248,7 @@ def test_epsilon_is_shared_by_the_test_and_all_answers() -> None:
     assert spent == pytest.approx([1.0, 0.5, 0.5], rel=1e-8)
     assert sum(spent) <= 2.0
     assert plan.noise_of(plan.queries[2]).kind == "none", "the number of rows is public"
+    assert {row.epsilon for row in plan.model_error} == {0.0}
     assert "(2, 1e-07)-differential privacy" in plan.guarantee.statement
     plan.verify()
 

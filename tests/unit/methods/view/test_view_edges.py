@@ -13,6 +13,7 @@ from attrpriv.methods.base.view_plan import ViewCell, ViewPlan
 from attrpriv.methods.choice.choose import plan_view_of
 from attrpriv.methods.view import reference as reference_module
 from attrpriv.methods.view.answers import _require_shown, _sampling, standard_error
+from attrpriv.methods.view.persons import _above
 from attrpriv.methods.view.plan import ViewEvidence, _down, public_shares
 from attrpriv.methods.view.split import _numbers, read_split
 from attrpriv.problem.problem import Problem
@@ -60,6 +61,13 @@ def test_a_share_is_rounded_down_only_where_it_must_be() -> None:
         assert _down(share) == share
     for share in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 10)):
         assert Fraction(_down(share)) < share < Fraction(math.nextafter(_down(share), 1))
+
+
+def test_a_reach_is_rounded_up_only_where_it_must_be() -> None:
+    for reach in (Fraction(1, 4), Fraction(3)):
+        assert _above(reach) == reach
+    for reach in (Fraction(1, 10), Fraction(1, 3), Fraction(7, 10)):
+        assert Fraction(math.nextafter(_above(reach), 0)) < reach <= Fraction(_above(reach))
 
 
 def evidence(*cells: tuple[int, int, int, float | None], n: int = 100, population: bool = True) -> ViewEvidence:
