@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from fractions import Fraction
 from itertools import accumulate
 
@@ -11,7 +12,7 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.errors import UsageError
-from attrpriv.numerics.divergences.families import _ordered_distance, _row_by_row, family_wasserstein
+from attrpriv.numerics.divergences.families import _ends, _ordered_distance, _row_by_row, family_wasserstein
 from attrpriv.numerics.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.numerics.laws.lattice import binomial_sum, record_sum
 from attrpriv.numerics.laws.records import CountPairs, RecordLaws
@@ -237,3 +238,22 @@ def test_windows_of_ordered_laws_are_used_while_they_lose_little() -> None:
     assert lost > 1e-4
     assert _ordered_distance(whole[0], lossy[1], 1.5 * lost) == math.inf
     assert wanted <= _ordered_distance(lossy[0], lossy[1], 1e-2) < 30
+
+
+@pytest.mark.parametrize("rows", [40, 41, 43])
+@pytest.mark.parametrize("delta", [1e-6, 0.013, 0.11])
+def test_rows_with_nothing_in_common_by_their_distribution_functions(rows: int, delta: float) -> None:
+    """Windows lose so little of delta that the distance is the one of the whole laws."""
+    wanted = half_lines(rows, 0.2, 0.9, 0, rows, delta)
+    assert wanted == half_lines(rows, 0.2, 0.9, 0, rows, delta * (1 - 1e-3))
+    assert _ends(rows, (0.2, 0.9), delta) == wanted
+
+
+def test_tails_of_many_rows_whose_masses_underflow() -> None:
+    """Without a delta: the longest move is at an end, in whole numbers."""
+    rows = 1200
+    weights = [math.comb(rows, k) * 3**k for k in range(rows + 1)]
+    high = list(accumulate(weights))
+    low = list(accumulate(reversed(weights)))
+    wanted = max(bisect_left(high, level) - x for x, level in enumerate(low))
+    assert wanted <= _ends(rows, (0.25, 0.75), 0.0) <= wanted + 1
