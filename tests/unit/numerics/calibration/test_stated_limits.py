@@ -135,3 +135,12 @@ def test_a_prior_is_a_law_of_the_values_of_the_secret(prior: tuple[float, ...]) 
 def test_errors_are_averaged_over_the_law_under_the_prior() -> None:
     mixed = module._mixture(THREE, (0.2, 0.3, 0.5))
     assert mixed == pytest.approx([0.27, 0.3, 0, 0.25, 0, 0, 0, 0.18])
+
+
+@pytest.mark.parametrize(("apart", "ratio"), [(1, 0.5 / 0.4), (2, 0.5 / 0.35)])
+def test_an_exact_release_loses_the_largest_ratio_of_laws_near_enough(apart: int, ratio: float) -> None:
+    laws = tuple(((p, p), (1 - p, 1 - p)) for p in (0.5, 0.4, 0.35))
+    for order in (laws, laws[::-1]):
+        found = stated_loss(StatedLaws((0, 1), order, apart), 0.0)
+        assert math.log(ratio) <= found <= math.log(ratio) + 1e-12
+    assert stated_loss(StatedLaws((0, 1), (laws[0],) * 3, apart), 0.0) <= 1e-15
