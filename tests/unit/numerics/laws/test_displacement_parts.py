@@ -189,7 +189,8 @@ def test_cells_of_one_shape_are_computed_once_and_counted_each(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("place", "values"), [(0.625, [0.5, 0.875]), (0.625, [0.375, 0.75]), (0.375, [0.625, 1.0]), (0.375, [0.5, 0.875])]
+    ("place", "values"),
+    [(0.625, [0.5, 0.875]), (0.625, [0.375, 0.75]), (0.375, [0.625, 1.0]), (0.375, [0.5, 0.875]), (0.5, [0.625, 1.0])],
 )
 def test_cells_of_different_shape_are_not_mistaken_for_one_another(place: float, values: list[float]) -> None:
     """Equal widths, and references or public values that are the same, or whose distance from the low end or sum with it is."""

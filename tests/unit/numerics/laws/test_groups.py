@@ -141,7 +141,8 @@ def test_what_is_attained() -> None:
 def test_known_rows_may_leave_nothing() -> None:
     """Nineteen of twenty rows at the larger variance, where all but one have the smaller one."""
     assert replace(ONE, members=((36.0, 6.0),), known=19).least_variance > 0
-    for known in (18, 19):
+    assert replace(ONE, known=14).least_variance == pytest.approx(36 / 400)
+    for known in (15, 18, 19):  # of 15 known rows 9 x 16 + 11 x 36 leave exactly nothing
         with pytest.raises(RefusedError):
             _ = replace(ONE, known=known).least_variance
 
@@ -259,7 +260,7 @@ SQUARE = PLANE.members[0]
         {"members": (SQUARE, ((1.0, math.nan), SQUARE[1]))}, {"members": (SQUARE, ((1.0, 2.0), ((1.0, 0.0), (0.0, math.inf))))},
         {"members": (((1.0, 2.0), ((1.0, 0.0), (0.0, 0.0))),)}, {"members": (((1.0, 2.0), ((1.0, 0.1), (0.2, 1.0))),)},
         {"members": (((1.0, 2.0), ((1.0, 1.1), (1.1, 1.0))),)}, {"members": (((1.0, 2.0), ((1.0, 0.0), (0.0, -1.0))),)},
-        {"rest": (((1.0, 2.0), ((1.0, 0.0),)),)},
+        {"rest": (((1.0, 2.0), ((1.0, 0.0),)),)}, {"rest": (((1.0, 2.0), ((1e-12, 1.1e-12), (1.1e-12, 1e-12))),)},
     ],
 )  # fmt: skip
 def test_what_is_no_case_of_several(changes: dict[str, Any]) -> None:
