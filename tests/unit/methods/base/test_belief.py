@@ -103,7 +103,7 @@ def test_what_is_hidden_as_a_whole_is_no_belief(monkeypatch: pytest.MonkeyPatch)
     ],
 )  # fmt: skip
 def test_a_prior_weighs_two_values_or_more(prior: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="prior"):
+    with pytest.raises(UsageError, match="prior: must have two or more values"):
         believed(monkeypatch, prior)
 
 
@@ -119,6 +119,7 @@ def test_weights_may_be_any_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
         ({0.0: 1, 1.0: 1, 2.0: 0}, None, 0.0),
         ({0.0: 1, 2.0: 1, 3.0: 1, 9.0: 1}, None, 2.0),  # 9 is not in the range: the middle is 1.5
         ({-3.0: 1, 1.0: 1, 2.0: 1}, None, 1.0),
+        ({2.0: 1, 3.0: 1, 4.0: 1}, None, 3.0),
         ({0.0: 1, 1.0: 1, 2.0: 1}, 2, 2.0),
     ],
 )
@@ -184,5 +185,6 @@ def test_the_likeliest_values_hold_the_weight() -> None:
     assert found.likely((0.1, 0.2, 0.4, 0.2, 0.1), 0.5) == (2.0, 3.0)
     assert found.likely((0.1, 0.2, 0.4, 0.2, 0.1), 0.8) == (2.0, 4.0)
     assert found.likely((0.1, 0.2, 0.4, 0.2, 0.1), 0.85) == (1.0, 4.0)  # 1 is nearer to 3 than 7 is
+    assert found.likely((0.2, 0.0, 0.4, 0.2, 0.2), 0.6) == (3.0, 4.0)  # and 4 than 1
     assert found.likely((0.1, 0.2, 0.4, 0.2, 0.1)) == (1.0, 7.0)
     assert found.likely((0.03, 0.0, 0.0, 0.0, 0.97)) == (7.0, 7.0)
