@@ -60,11 +60,11 @@ def test_secrets_that_no_rows_have_are_told(monkeypatch: pytest.MonkeyPatch) -> 
 def test_sums_that_are_far_apart_have_tilts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where one for all of them is not sure of some."""
     rows = RecordedRows.of([0, 1, 4], [1, 5, 2])
-    for sums in ([12, 100], [12, 60, 100]):
-        laws = noisy_laws(rows, 40, sums, 3.0, 1.0)
+    for sums in ([30, 350], [30, 190, 350]):
+        laws = noisy_laws(rows, 100, sums, 3.0, 1.0)
         with monkeypatch.context() as patch:
             patch.setattr(recorded_inversion, "spans", lambda reduced, n, rows: [list(range(len(reduced)))])
-            again = noisy_laws(rows, 40, sums, 3.0, 1.0)
+            again = noisy_laws(rows, 100, sums, 3.0, 1.0)
         assert again.secrets.tolist() == laws.secrets.tolist() == sums
         common = [np.isin(one.bins, other.bins) for one, other in ((laws, again), (again, laws))]
         apart = np.abs(laws.probabilities[:, common[0]] - again.probabilities[:, common[1]]).sum(axis=1)
