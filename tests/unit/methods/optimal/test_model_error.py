@@ -28,7 +28,7 @@ def lost(rows: np.ndarray, member: float, rest: float) -> float:
 
 @pytest.mark.parametrize("flat", [0.05, 0.2, 0.999])
 def test_a_kernel_by_its_corner_or_by_how_far_masses_move(flat: float) -> None:
-    """Whichever is less: masses for rather sharp weights and small shares, else the corner; every law of the wider box is covered."""
+    """The less of both: masses for sharp weights and small shares, else the corner; every law of the wider box is covered."""
     rows = np.array(weights(flat), dtype=np.float64) / 2.0**62
     ways = set()
     for row in kernel(flat).model_error(1.0, 0.0):
