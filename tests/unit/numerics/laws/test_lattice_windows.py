@@ -46,7 +46,9 @@ def steps(n: int, p: Fraction, start: int, end: int) -> float:
     return max(mode - start, end - mode) + float(average)
 
 
-@pytest.mark.parametrize(("n", "p"), [(60, 0.3), (80, 0.02), (80, 0.97), (41, 0.5), (90, Fraction(5, 13)), (9, 0.11)])
+@pytest.mark.parametrize(
+    ("n", "p"), [(60, 0.3), (40, 0.48), (60, 0.36), (80, 0.02), (80, 0.97), (41, 0.5), (90, Fraction(5, 13)), (9, 0.11)]
+)
 @pytest.mark.parametrize("tail", [0.0, 1e-9, 1e-3, 0.2])
 def test_a_window_says_how_far_it_is_from_its_mode_and_what_is_beyond(n: int, p: float | Fraction, tail: float) -> None:
     """6.1 units for each step, and for their average once more, which the sum is off by; 8 for the division."""
