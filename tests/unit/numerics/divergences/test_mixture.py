@@ -286,3 +286,30 @@ def test_what_parts_are_off_by_counts_as_much_as_they_do() -> None:
     shared = SetLaw((piece(0.0),), 1.0, 0.0, 1e-6).log_density(np.array([0.5]))[1]
     assert shared == pytest.approx(one + 8e-6, rel=1e-9)
     assert one[0] > 8 * 4 * ULP
+
+
+def test_what_an_offset_is_off_by_is_in_the_error() -> None:
+    """An output at 5 beyond a part at 0.7 million: the product is rounded, and e^(-offset^2/2) with it."""
+    law = SetLaw((piece(1e6),), 0.7, 0.0, 0.0)
+    error = law.log_density(np.array([0.7e6 + 5]))[1]
+    assert error[0] >= 5 * 0.7e6 * ULP
+    double = SetLaw((piece(1e6), piece(1e6)), 0.7, 0.0, 0.0).log_density(np.array([0.7e6 + 5]))[1]
+    assert double[0] == pytest.approx(error[0], rel=1e-3)
+
+
+def test_a_share_is_as_good_as_what_it_is_the_difference_of() -> None:
+    """The share e^-25 of a part: its logarithm is right to some units of 25, and no part's error is left out."""
+    for union in ("[0, 1) or [7, 8)", "[7, 8) or [-1, 0)"):
+        law = set_law(parse_case(union), 0.3, 0.0)
+        assert law.share_error >= 8 * ULP * max(-part.log_share for part in law.parts)
+        assert min(part.log_share for part in law.parts) < -25
+
+
+def test_shares_are_seen_from_the_nearest_part() -> None:
+    """Seen from a part at a million, e^-(5e11), the others' would have no digits left."""
+    wide, narrow = parse_case("[0, 1) or >= 1e6"), parse_case("[0, 0.5) or >= 1e6")
+    assert set_law(wide, 0.3, 0.0).parts[0].log_share == pytest.approx(0.0, abs=1e-15)
+    assert set_law(wide, 0.3, 0.0).share_error < 1e-12
+    with mpmath.workdps(DIGITS):
+        truth = mpmath.log(normal(0, 1) / normal(0, 0.5))
+        assert truth <= log_probability_ratio(wide, narrow) <= truth + 1e-12
