@@ -103,13 +103,20 @@ def test_far_out_a_tail_counts_as_what_floats_hold() -> None:
 
 
 def test_as_many_degrees_of_freedom_as_there_can_be() -> None:
-    assert 0.5 < lower_tail_upper(1, 0.9) < 1
+    assert 0.5 < lower_tail_upper(1, 0.9) < lower_tail_upper(1, 1.0) == 1
     for freedom, fine in ((1, True), (10**11, True), (0, False), (10**11 + 1, False)):
         if fine:
             chi_squared._require_freedom(freedom)
         else:
             with pytest.raises(UsageError):
                 chi_squared._require_freedom(freedom)
+
+
+def test_each_place_is_a_number_from_0_on() -> None:
+    for bad in (-1e-9, math.nan):
+        with pytest.raises(UsageError, match="x: "):
+            lower_tails_upper(3, [1.0, bad])
+    assert max(upper_tail_upper(freedom, 0.0) for freedom in range(1, 41)) == 1
 
 
 def test_no_degrees_of_freedom_are_no_variation() -> None:
