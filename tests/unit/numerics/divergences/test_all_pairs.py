@@ -113,3 +113,78 @@ def test_what_is_outside_of_a_window_is_charged_at_both_ends(left: int, right: i
     window, cut = _window(masses)
     assert (window.start, window.stop) == (left, left + 2)
     assert 2e-23 * (left + right) * (1 - 1e-12) <= cut <= 2e-23 * (left + right) * (1 + 1e-9)
+
+
+def some_laws(seed: int, *, pointwise: bool) -> list[LatticeLaw]:
+    """Laws at different places, each with an error of its own, so large that it shows."""
+    rng = np.random.default_rng(seed)
+    lost = [0.0, 0.002, 0.03, 0.011, 0.007]
+    error = [0.01, 0.2, 0.05, 0.11, 0.03]
+    places = [(-1, 6), (0, 5), (-2, 7), (1, 4), (-1, 5)]
+    return [
+        LatticeLaw(start, rng.dirichlet(np.ones(size)), e if pointwise else math.inf, 0.0 if pointwise else gone)
+        for (start, size), e, gone in zip(places, error, lost, strict=True)
+    ]
+
+
+def at(law: LatticeLaw, k: int) -> float:
+    return float(law.masses[k - law.start]) if law.start <= k <= law.end else 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("apart", [None, 1, 2, 4, 9])
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.2])
+def test_what_each_law_lost_is_charged_to_its_own_pairs(seed: int, apart: int | None, epsilon: float) -> None:
+    """The first law's loss once, the second's e^epsilon times; the pair that is named is the one that needs most."""
+    laws = some_laws(seed, pointwise=False)
+    needed = {}
+    for a, b in itertools.permutations(range(5), 2):
+        if abs(a - b) <= (apart or 5):
+            told = sum(max(0.0, at(laws[a], k) - math.exp(epsilon) * at(laws[b], k)) for k in range(-2, 6))
+            needed[a, b] = min(1.0, told + laws[a].distance + math.exp(epsilon) * laws[b].distance)
+    found = all_pairs_delta(laws, epsilon, apart=apart)
+    assert found.upper == pytest.approx(max(needed.values()), rel=1e-12)
+    assert found.upper >= max(needed.values()) * (1 - 1e-15)
+    assert needed[found.pair] == max(needed.values())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("apart", [None, 1, 2, 4, 9])
+def test_the_largest_error_of_any_law_is_added_to_a_loss(seed: int, apart: int | None) -> None:
+    """All five on the same values, so that every ratio is finite; each mass may be off, on either side."""
+    laws = [LatticeLaw(3, law.masses[:4] / law.masses[:4].sum(), law.error, 0.0) for law in some_laws(seed, pointwise=True)]
+    needed = {
+        (a, b): float(np.log(laws[a].masses / laws[b].masses).max())
+        for a, b in itertools.permutations(range(5), 2)
+        if abs(a - b) <= (apart or 5)
+    }
+    found = all_pairs_loss(laws, apart=apart)
+    assert needed[found.pair] == pytest.approx(max(needed.values()), rel=1e-12)
+    wanted = max(needed.values()) + math.log1p(0.2) - math.log1p(-0.2)
+    assert wanted * (1 - 1e-15) <= found.upper <= wanted + 1e-12
+
+
+def test_epsilons_and_lists_at_the_edge() -> None:
+    law = [LatticeLaw.of({0: 0.25, 1: 0.75}), LatticeLaw.of({0: 0.5, 1: 0.5})]
+    assert all_pairs_delta(law, 0.0, apart=1).upper == pytest.approx(0.25, rel=1e-12)
+    assert all_pairs_loss(law, apart=1).upper == pytest.approx(math.log(2), rel=1e-12)
+    for epsilon in (-1e-9, math.inf, -math.inf):
+        with pytest.raises(UsageError, match="epsilon"):
+            all_pairs_delta(law, epsilon)
+    for few in ([], law[:1]):
+        for compared in (lambda laws: all_pairs_delta(laws, 1.0), all_pairs_loss):
+            with pytest.raises(UsageError, match="two or more"):
+                compared(few)
+    with pytest.raises(UsageError, match="pure epsilon"):
+        all_pairs_loss([law[0], LatticeLaw(0, law[1].masses, math.inf, 0.0)])
+
+
+def test_equal_laws_show_nothing_and_tiny_ends_are_charged() -> None:
+    """Ends with next to no mass are left out of the sums, and added."""
+    law = LatticeLaw.of({0: 0.25, 1: 0.75})
+    assert 0.0 <= all_pairs_delta([law, law], 0.0).upper <= 1e-14
+    assert 0.0 <= all_pairs_loss([law, law]).upper <= 1e-13
+    ends = LatticeLaw(0, np.array([4e-23, 0.5, 0.5, 5e-23]), 0.0, 0.0)
+    inner = LatticeLaw(1, np.array([0.5, 0.5]), 0.0, 0.0)
+    assert 9e-23 <= all_pairs_delta([ends, inner], 0.0).upper <= 9e-23 + 1e-14
+    assert all_pairs_loss([ends, inner]).upper == math.inf

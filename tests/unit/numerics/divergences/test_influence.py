@@ -202,6 +202,45 @@ def test_too_many_combinations_cannot_be_bounded() -> None:
         max_influence(network, of=["a", "b"], on="i", tolerance=0.01)
 
 
+def test_as_many_combinations_as_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three states that are seen, for each of the two that are hidden: six."""
+    seen = Node(states=("0", "1", "2"), parents=("i",), table=((0.5, 0.25, 0.25), (0.25, 0.25, 0.5)))
+    network = Network(nodes={"i": COIN, "a": seen})
+    monkeypatch.setattr(module, "_MOST_BOUNDED", 6)
+    assert max_influence(network, of=["a"], on="i", tolerance=0.0123).value < math.inf
+    monkeypatch.setattr(module, "_MOST_BOUNDED", 5)
+    with pytest.raises(UsageError, match="6 combinations"):
+        max_influence(network, of=["a"], on="i", tolerance=0.0124)
+
+
+def test_a_tolerance_by_its_corners_in_either_direction() -> None:
+    """Of a child .71 against .29; of a parent by Bayes, with its own law and both rows at the ends that pull furthest."""
+    high = 0.51 * 0.71 / (0.51 * 0.71 + 0.49 * 0.29)
+    low = 0.49 * 0.29 / (0.49 * 0.29 + 0.51 * 0.71)
+    for of, on, truth in (("gender", "income", math.log(0.71 / 0.29)), ("income", "gender", math.log(high / low))):
+        found = max_influence(chain(), of=[of], on=on, tolerance=0.01).value
+        assert truth <= found <= truth + 1e-9
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, 1.0, math.inf])
+def test_what_is_no_tolerance(tolerance: float) -> None:
+    with pytest.raises(UsageError, match="tolerance"):
+        max_influence(chain(), of=["height"], on="income", tolerance=tolerance)
+
+
+def test_what_a_tolerance_makes_impossible_or_unknown() -> None:
+    """A value that need not be possible bounds nothing: what is seen may then tell everything. Itself is told by itself."""
+    rare = Node(states=("0", "1"), table=((0.999, 0.001),))
+    below = Node(states=("0", "1"), parents=("top",), table=((0.999, 0.001), (0.999, 0.001)))
+    seen = Node(states=("0", "1"), parents=("i",), table=FLIP)
+    network = Network(nodes={"top": rare, "i": below, "j": seen})
+    assert max_influence(network, of=["j"], on="i").value == pytest.approx(math.log(7 / 3), rel=1e-9)
+    assert max_influence(network, of=["j"], on="i", tolerance=0.01).value >= math.log(7 / 3)
+    sure = Network(nodes={"i": Node(states=("0", "1"), table=((1.0, 0.0),)), "j": seen})
+    assert max_influence(sure, of=["i"], on="i", tolerance=0.01).value == math.inf
+    assert max_influence(sure, of=["i", "j"], on="i").value == 0
+
+
 def test_it_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     max_influence(chain(), of=["height"], on="income")
     monkeypatch.setattr(module, "_given", lambda *_: pytest.fail("computed again"))
