@@ -119,6 +119,8 @@ def test_gaussian_noise_and_what_is_ignored_add_up() -> None:
 def test_equal_laws_need_no_noise() -> None:
     same = (ParameterCheck(secret="p", theta=0, counts=ParameterCounts(N, ((0.3, 0.3), (0.3, 0.3)), FLIP)),)
     assert moved(checks=same, distance=parameter_distance(same[0].counts), noise="laplace", scale=1e9).delta(0.1) == 0.0
+    assert moved(checks=same, distance=0, ignored=0.125, noise="none", scale=0.0).delta(0.1) == pytest.approx(0.125)
+    assert moved(checks=same, distance=1, noise="none", scale=0.0).delta(0.1) == 1.0
     assert refused(moved(distance=0, ignored=1.0, noise="none", scale=0.0))
 
 
