@@ -144,3 +144,11 @@ def test_an_exact_release_loses_the_largest_ratio_of_laws_near_enough(apart: int
         found = stated_loss(StatedLaws((0, 1), order, apart), 0.0)
         assert math.log(ratio) <= found <= math.log(ratio) + 1e-12
     assert stated_loss(StatedLaws((0, 1), (laws[0],) * 3, apart), 0.0) <= 1e-15
+
+
+@pytest.mark.parametrize("boxes", [(0,), (1,), (0, 1)])
+def test_mass_is_left_aside_only_where_every_law_is_a_single_one(boxes: tuple[int, ...]) -> None:
+    single, box = ((0.5, 0.5), (0.5, 0.5)), ((0.4, 0.6), (0.4, 0.6))
+    laws = StatedLaws((0, 1), tuple(box if k in boxes else single for k in range(2)), 1)
+    with pytest.raises(UsageError):
+        stated_distance(laws, 0.1)

@@ -66,6 +66,9 @@ def test_a_part_that_is_left_out_is_paid_for(lacking: int) -> None:
 
 def test_more_than_half_is_off_or_nothing_is_left() -> None:
     right = equalise(CASE)
+    wrong = Equalised(tuple(tuple(x * 1.9 for x in row) for row in right.target), right.parts)
+    assert twin(wrong, 0.0) < 0.95
+    assert vector_delta_upper(CASE, wrong, INDEPENDENT, FACTOR, 0.0) == 1.0
     far = Equalised(tuple(tuple(x * 3 for x in row) for row in right.target), right.parts)
     assert vector_delta_upper(CASE, far, (0.0, 0.0), (), 0.0) == 1.0
     near = Equalised(tuple(tuple(x * 1.2 for x in row) for row in right.target), right.parts)
