@@ -58,6 +58,7 @@ def test_different_values_give_equal_cells() -> None:
 
 def test_cells_are_as_equal_as_ties_allow() -> None:
     assert edges([float(x) for x in range(11)], 3) == (0.0, 4.0, 7.0, 10.0)
+    assert edges([float(x) for x in range(19)], 5) == (0.0, 6.0, 13.0, 18.0)
     # After a run of four equal values the next cell needs two values of its own, wherever it would have begun without them.
     assert edges([0.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 4.0], 2) == (0.0, 2.0, 4.0)
 

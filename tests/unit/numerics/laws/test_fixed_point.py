@@ -99,7 +99,7 @@ def test_guard_digits_outnumber_the_roundings(monkeypatch: pytest.MonkeyPatch) -
         return whole(values, law, width)
 
     monkeypatch.setattr(fixed_point, "record_masses", spied)
-    for a, b in ((0, 0), (1, 0), (0, 3), (2, 5), (4, 3), (7, 8), (31, 0)):
+    for a, b in ((0, 0), (1, 0), (0, 3), (5, 0), (2, 5), (4, 3), (7, 8), (31, 0)):
         fixed_binomial_sum(a, 0.25, b, 0.75, 20)
         assert 2 * (a + b) + 2 < 2 ** (widths[-1] - 20) <= 2 * (2 * (a + b) + 2)
     assert set(widths[::2]) == set(widths[1::2])
