@@ -277,6 +277,7 @@ def test_two_values_back_from_any_start_by_the_same_formula(law: Array, slack: f
             truth = from_any_start(gain, [0, 1], limits, x, y) * math.exp(slack)
             truth = min(truth, max(1.0, float(limits.max())))
             assert truth * (1 - 1e-15) <= found[x, y] <= truth * (1 + 1e-11)
+        assert found.diagonal().tolist() == [1.0, 1.0]
 
 
 def test_corners_of_rows_that_pull_further_apart_than_single_rows() -> None:
