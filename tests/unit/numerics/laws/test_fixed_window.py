@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
@@ -89,6 +90,24 @@ def test_few_guard_digits_never_raise_an_entry(n: int, p: float, guard: int, mon
     monkeypatch.setattr(module, "_GUARD", guard)
     truth = exact_binomial(n, p)
     assert brackets(window_binomial(n, p), truth)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "mode"), [(9, Fraction(3, 10), 3), (7, Fraction(5, 7), 5), (2, Fraction(99, 100), 2), (6, Fraction(1, 8), 0)]
+)
+def test_weights_are_divided_by_the_most_that_they_can_sum_to(
+    n: int, p: Fraction, mode: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the mode outwards, each rounded down, so that the one after j steps is short by at most j."""
+    monkeypatch.setattr(module, "_GUARD", -100)
+    odds = p / (1 - p)
+    weights = {mode: 2 ** (BITS - 100)}
+    for k in range(mode, n):
+        weights[k + 1] = math.floor(weights[k] * odds * Fraction(n - k, k + 1))
+    for k in range(mode, 0, -1):
+        weights[k - 1] = math.floor(weights[k] / odds * Fraction(k, n - k + 1))
+    total = sum(weights.values()) + sum(abs(k - mode) for k in weights)
+    assert window_binomial(n, p) == WindowLaw(0, tuple((weights[k] << BITS) // total for k in range(n + 1)))
 
 
 @pytest.mark.parametrize(("top", "bottom"), [(2, 5), (1, 2), (9, 10)])

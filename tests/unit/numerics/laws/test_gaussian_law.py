@@ -23,6 +23,11 @@ def test_needs_a_finite_mean_and_a_positive_variance(mean: float, variance: floa
         GaussianLaw(mean, variance)
 
 
+def test_any_positive_variance_will_do() -> None:
+    assert GaussianLaw(-1.0, 1e-300).variance == 1e-300
+    assert GaussianLaw(-1.0, 1e300).mean == -1.0
+
+
 def test_is_frozen() -> None:
     law = GaussianLaw(1.0, 2.0)
     with pytest.raises(dataclasses.FrozenInstanceError):

@@ -142,6 +142,7 @@ def test_known_rows_may_leave_nothing() -> None:
     """Nineteen of twenty rows at the larger variance, where all but one have the smaller one."""
     assert replace(ONE, members=((36.0, 6.0),), known=19).least_variance > 0
     assert replace(ONE, known=14).least_variance == pytest.approx(36 / 400)
+    assert replace(ONE, members=((36.0, 0.04),), rest=((42.0, 0.06),), known=14).least_variance > 0
     for known in (15, 18, 19):  # of 15 known rows 9 x 16 + 11 x 36 leave exactly nothing
         with pytest.raises(RefusedError):
             _ = replace(ONE, known=known).least_variance
