@@ -111,3 +111,9 @@ def test_terms_of_stirlings_series_are_all_there() -> None:
         off = [float((mpmath.mpf(float(found[k])) / mpmath.loggamma(k + 1) - 1) / ULP) for k in range(64, 200)]
     assert abs(float(np.mean(off))) < 0.3
     assert max(map(abs, off)) < 2
+
+
+def test_the_logarithm_is_taken_of_the_smaller_tail() -> None:
+    """Left of -1 the other tail has lost digits: up to six units at -2."""
+    with mpmath.workdps(60):
+        assert max(off(log_normal_cdf(z), mpmath.log(cdf(z))) for z in np.linspace(-2.0, -1.001, 120).tolist()) < 3

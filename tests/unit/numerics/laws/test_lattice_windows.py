@@ -190,3 +190,21 @@ def test_a_window_is_cut_at_the_end_that_has_too_much_alone() -> None:
     assert (left.start, left.masses.tolist()) == (-6, [0.06, 0.1, 0.3, 0.5])
     assert right.lost == left.lost == pytest.approx(0.04 * 1.1, rel=1e-12)
     assert law.trimmed(0.07) is law
+
+
+def test_every_step_of_a_power_may_lose_its_share_of_the_tail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """11 rows are 1, 2, 5 and 11 of them; what s rows lose is lost 11/s times in the end, and there are at most four steps."""
+    asked: list[float] = []
+
+    def trimmed(law: LatticeLaw, share: float) -> LatticeLaw:
+        asked.append(share)
+        return law
+
+    monkeypatch.setattr(LatticeLaw, "trimmed", trimmed)
+    record_sum((0, 1), (0.5, 0.5), 11, (0.25, 0.75), 6, tail=0.08)
+    part = 0.08 / 4
+    steps_of_11, steps_of_6 = [part * s / (2 * 11 * 4) for s in (2, 5, 11)], [part * s / (2 * 6 * 3) for s in (3, 6)]
+    assert asked == pytest.approx([*steps_of_11, *steps_of_6, part], rel=1e-12)
+    asked.clear()
+    record_sum((0, 1), (0.5, 0.5), 11, (0.25, 0.75), 6, tail=0.0)
+    assert asked == []
