@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from attrpriv.assumptions.gaussian import Gaussian
+from attrpriv.assumptions.vector_box import covariance_floor
 from attrpriv.methods.transport.case import Told, told
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.refusal import Cause, Refusal
@@ -228,6 +229,16 @@ def test_sets_without_an_end_need_exact_slopes() -> None:
 
 
 # --------------------------------------------------------------------------------------------------------- a class of laws
+
+
+def test_under_a_tolerance_the_complement_of_the_least_covariance_is_credited() -> None:
+    """Of a matrix that no covariance of the class is below, given both statistics."""
+    member = people({"correlation": 0.02, "sd": 0.01})
+    floor = covariance_floor(member, ("q", "r", "a", "b"), -1.0)
+    left = (floor[:2, :2] - floor[:2, 2:] @ np.linalg.solve(floor[2:, 2:], floor[2:, :2])) / N
+    assert np.linalg.eigvalsh(left)[0] > 0
+    for check in made(A, B, asked="qr", theta=(member,)).checks:
+        assert np.array(check.credited) == pytest.approx(left, rel=1e-8)
 
 
 @pytest.mark.parametrize("asked", ["q", "qr"])

@@ -65,6 +65,16 @@ def test_a_stair_is_for_values_no_further_apart() -> None:
     assert refused(evidence(clamp=clamp(period=told * (1 - 1e-9))), 1.0)
 
 
+def test_of_pairs_further_apart_everything_moves_further() -> None:
+    """In proportion; the covariance stays what it is."""
+    told = check().stretched(3.0)
+    assert (told.reads[0].by, told.reads[0].off) == (6.0, 0.75)
+    assert (told.own, told.own_off) == ((1.3 * 3.0,), (0.1 * 3.0,))
+    assert (told.credited, told.reads[0].coefficients) == (check().credited, check().reads[0].coefficients)
+    wide = evidence(clamp=clamp(reach=50.0))
+    assert wide.stretched(3.0).distance() == pytest.approx(3.0 * wide.distance(), rel=1e-9)
+
+
 def test_the_farthest_check_counts() -> None:
     far = check(own=(4.0,))
     alone = evidence(checks=(far,)).distance()
