@@ -187,4 +187,6 @@ def test_equal_laws_show_nothing_and_tiny_ends_are_charged() -> None:
     ends = LatticeLaw(0, np.array([4e-23, 0.5, 0.5, 5e-23]), 0.0, 0.0)
     inner = LatticeLaw(1, np.array([0.5, 0.5]), 0.0, 0.0)
     assert 9e-23 <= all_pairs_delta([ends, inner], 0.0).upper <= 9e-23 + 1e-14
+    # At an epsilon at which nothing else shows, the ends alone: the inner law has none.
+    assert 9e-23 <= all_pairs_delta([ends, inner], 3.0).upper <= 9e-23 * (1 + 1e-12)
     assert all_pairs_loss([ends, inner]).upper == math.inf

@@ -156,6 +156,8 @@ def test_the_steps_that_repeat_are_those_behind_the_own_nodes(name: str) -> None
         ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.5, 0.5))),
         ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.0, 1.0))),
         ((1e-200, 1 - 1e-200), ((1e-100, 1.0), (0.1, 0.9))),
+        # So small that its product is 0: of the only way to a value.
+        ((1e-200, 1 - 1e-200), ((1e-200, 1.0), (0.0, 1.0))),
     ],
 )
 def test_laws_that_floats_do_not_know_are_not_used(initial: tuple[float, ...], rows: tuple[tuple[float, ...], ...]) -> None:
@@ -169,5 +171,9 @@ def test_a_value_before_that_is_too_rare_makes_a_step_unknown() -> None:
     laws = _Laws(MarkovChain((1.0, 0.0), ((1.0, 0.0), (0.5, 0.5))), 6, 6)
     laws._values[1], laws._support[1:] = np.array([1.0, 1e-281]), True
     assert laws.reversed(3).law is None
+    # A law that became 0 although it is none leaves products that look as if they were impossible.
+    even = _Laws(MarkovChain((1.0, 0.0), ((0.5, 0.5), (0.5, 0.5))), 6, 6)
+    even._values[1] = np.array([1.0, 0.0])
+    assert even.reversed(3).law is None
     laws._values[1] = np.array([1.0, 1e-279])
     assert laws.reversed(3).law is not None
