@@ -180,6 +180,23 @@ def test_transforms_of_any_length_are_sums() -> None:
         assert float(made.masses.min()) >= 0
 
 
+def test_a_hole_in_one_of_both_may_be_one_in_the_sum() -> None:
+    """What is impossible is no mass that is too small."""
+    hole, whole = law([0.5, 0.0, 0.0, 0.5]), law([0.5, 0.5])
+    for made in (hole.convolve(whole, exact=True), whole.convolve(hole, exact=True)):
+        assert made.masses.tolist() == [0.25, 0.25, 0.0, 0.25, 0.25]
+        assert made.pointwise
+
+
+@pytest.mark.parametrize(("sizes", "points"), [((65, 64), 128), ((65, 65), 256), ((64, 66), 256)])
+def test_a_transform_has_as_many_points_as_a_power_of_two_has(sizes: tuple[int, int], points: int) -> None:
+    one, other = (law([1 / size] * size) for size in sizes)
+    kappa = 16 * 2.0**-53 * points.bit_length()
+    norms = sum(1 / math.sqrt(size) for size in sizes)
+    made = one.convolve(other, exact=False, direct=0)
+    assert made.lost == pytest.approx(math.sqrt(points) * norms * (2 * kappa + 8 * 2.0**-53), rel=1e-6, abs=0)
+
+
 # ------------------------------------------------------------------------------------------------------------ ends and mixtures
 
 
@@ -237,6 +254,31 @@ def test_up_is_above_and_near() -> None:
     assert up(0.0) == 0.0
     for x in (1e-320, 1e-10, 1.0, 1e10):
         assert x < up(x) <= x * (1 + 1e-14) + 1e-323
+
+
+def test_a_mass_that_is_too_small_makes_all_of_them_a_total() -> None:
+    """Each is off by its error, what is lost is lost, and of each one twice the least may be missing."""
+    there = np.array([True, False, True])
+    made = lattice_law.accurate(2, np.array([0.5, 0.0, SMALLEST / 2]), there, error=0.0, lost=0.0)
+    assert made.error == math.inf
+    assert made.lost == pytest.approx(3 * 2 * SMALLEST, rel=1e-12, abs=0)
+    open_ = lattice_law.accurate(2, np.array([0.5, 0.25, 0.0]), there, error=0.1, lost=0.03)
+    assert open_.lost == pytest.approx(0.1 * 0.75 + 0.03, rel=1e-12)
+    kept = lattice_law.accurate(2, np.array([0.5, 0.0, SMALLEST]), there, error=0.1, lost=0.03)
+    assert (kept.start, kept.error, kept.lost) == (2, 0.1, 0.03)
+
+
+def test_errors_that_say_nothing_and_that_cannot_be() -> None:
+    for error in (0.5, 0.6, 2.0):
+        assert law([0.2, 0.4], error=error, lost=0.05).error == math.inf
+        assert law([0.2, 0.4], error=error, lost=0.05).lost == pytest.approx(0.05 + 0.6 * error, rel=1e-12)
+    assert law([0.2, 0.4], error=0.499).error == 0.499
+    for error, lost in ((-0.1, 0.0), (math.nan, 0.0), (0.0, -0.1), (0.0, math.nan), (0.0, math.inf)):
+        with pytest.raises(UsageError):
+            law([0.2, 0.4], error=error, lost=lost)
+    for masses in ([[0.5, 0.5]], [], [0.5, math.inf], [0.5, -0.1], [math.nan]):
+        with pytest.raises(UsageError):
+            law(masses)
 
 
 # ------------------------------------------------------------------------------------------------------------- normal noise
