@@ -166,3 +166,42 @@ def test_the_least_lambda_is_where_eta_is_used_up(n: int, eta: float, one: float
     assert (found == 0.0) == (truth(p, q, 0.0) <= eta)
     if found:
         assert truth(p, q, found * (1 - 1e-6)) > eta
+
+
+@pytest.mark.parametrize("start", [-4, -3, -1, 0, 2, 3, 5])
+@pytest.mark.parametrize("epsilon", [0.0, 0.6])
+def test_windows_that_overlap_in_part_or_at_a_single_value(start: int, epsilon: float) -> None:
+    """What one law has and the other has not counts whole, wherever the windows are; values in between may be impossible."""
+    p = LatticeLaw(0, np.array([0.3, 0.0, 0.6, 0.1]), 0.0, 0.0)
+    q = LatticeLaw(start, np.array([0.15, 0.25, 0.0, 0.2, 0.4]), 0.0, 0.0)
+    one = {p.start + k: mass for k, mass in enumerate(p.masses.tolist())}
+    other = {q.start + k: mass for k, mass in enumerate(q.masses.tolist())}
+    for here, there, laws in ((one, other, (p, q)), (other, one, (q, p))):
+        told = math.fsum(max(0.0, mass - math.exp(epsilon) * there.get(k, 0.0)) for k, mass in here.items())
+        found = lattice_delta_upper(*laws, epsilon)
+        assert told <= found <= told * (1 + 1e-12) + 1e-300
+        ratios = [mass / there[k] if there.get(k) else math.inf for k, mass in here.items() if mass]
+        wanted = max(0.0, math.log(max(ratios)))
+        assert lattice_max_divergence(*laws) == (pytest.approx(wanted, abs=1e-11) if wanted < math.inf else math.inf)
+
+
+def test_a_value_that_is_impossible_needs_no_ratio() -> None:
+    """Of the first law; whether the second one has it or not."""
+    p = LatticeLaw(0, np.array([0.5, 0.0, 0.5]), 0.0, 0.0)
+    for q, ratio in ((p, 1.0), (LatticeLaw(0, np.array([0.25, 0.25, 0.5]), 0.0, 0.0), 2.0)):
+        assert lattice_max_divergence(p, q) == pytest.approx(math.log(ratio), abs=1e-11)
+    assert lattice_max_divergence(LatticeLaw(0, np.array([0.25, 0.25, 0.5]), 0.0, 0.0), p) == math.inf
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.05, 0.3, 0.4, 0.7])
+def test_what_may_be_ignored_where_some_values_tell_everything(eta: float) -> None:
+    """0.3 of the mass is where the other law has none: with less than that to ignore, nothing is promised."""
+    p, q = LatticeLaw(0, np.array([0.3, 0.5, 0.2]), 0.0, 0.0), LatticeLaw(1, np.array([0.2, 0.8]), 0.0, 0.0)
+    found = lattice_approximate_max_divergence(p, q, eta + 1e-9)
+    if eta < 0.3:
+        assert found == math.inf
+    elif eta < 0.6:
+        # 0.3 + 0.5 - 0.2 e^lambda is eta, or all of 0.5 - 0.2 e^lambda is gone.
+        assert found == pytest.approx(math.log((0.8 - eta) / 0.2), rel=1e-6)
+    else:
+        assert found == 0.0
