@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from types import SimpleNamespace
 from typing import Any, cast
@@ -30,11 +31,12 @@ def evidence_of(made: ap.Plan) -> GaussianEvidence:
     return made.certificate.evidence
 
 
-def law(columns: tuple[str, ...], hidden: str, apart: float, off: float = 0.0) -> tuple[Any, Any]:
-    """How averages move over a widest pair, and their covariance given it, where slopes are steeper by a share."""
+def law(columns: tuple[str, ...], hidden: str, apart: float, off: float = 0.0, sides: Any = 1.0) -> tuple[Any, Any]:
+    """How averages move over a widest pair where each slope is off to a side, and what they vary at least by themselves."""
     v, k = covariance([*columns, hidden]), len(columns)
-    slopes = v[:k, k] / v[k, k] * (1 + off)
-    return slopes * apart, (v[:k, :k] - np.outer(slopes, slopes) * v[k, k]) / N
+    slopes = v[:k, k] / v[k, k]
+    more = ((1 + off) ** 2 - 1) * np.outer(np.abs(slopes), np.abs(slopes))
+    return slopes * (1 + off * np.array(sides)) * apart, (v[:k, :k] - (np.outer(slopes, slopes) + more) * v[k, k]) / N
 
 
 def test_of_several_averages_the_gap_is_that_of_the_one_furthest_from_its_own_least_noise() -> None:
@@ -92,15 +94,13 @@ def test_what_holds_for_steeper_slopes_is_what_the_laws_say(secrets: list[ap.Sec
     made = plan(problem(secrets, columns))
     for row in made.model_error:
         worst = 0.0
-        for secret in secrets:
-            shift, spread = law(columns, secret.columns[0], secret.gap, row.off_by)
+        for secret, sides in itertools.product(secrets, itertools.product((-1, 1), repeat=len(columns))):
+            shift, spread = law(columns, secret.columns[0], secret.gap, row.off_by, sides)
             worst = max(worst, math.sqrt(shift @ np.linalg.solve(spread + noise_of(made), shift)))
         assert row.epsilon is not None
         inner = evidence_of(made).inner(row.epsilon)
         assert inner is not None
-        # Of several averages each slope may be off to its own side, which is further.
-        most = worst * (1 + (2 * row.off_by if len(columns) > 1 else 0.0))
-        assert worst * (1 - 1e-4) <= gaussian_mu(inner, 0.98e-6) <= most * (1 + 1e-4)
+        assert gaussian_mu(inner, 0.98e-6) == pytest.approx(worst, rel=1e-4)
 
 
 def test_what_a_shape_takes_of_epsilon_comes_on_top() -> None:
