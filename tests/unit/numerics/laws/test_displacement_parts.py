@@ -48,8 +48,6 @@ def above(cell: SortedCell, share: float) -> float:
     """G^-1 just above: the least value with more than this share at or below it; the high end from a share of 1 on."""
     if cell.values is None:
         return cell.low + min(1.0, max(0.0, share)) * cell.width
-    if share < 0:
-        return cell.low if share < -1e-12 and cell.values.size == 0 else float(cell.values[0])
     found = [x for x in cell.values.tolist() if np.mean(cell.values <= x) > share + 1e-12]
     return min(found, default=cell.high)
 
