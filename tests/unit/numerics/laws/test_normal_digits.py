@@ -80,6 +80,7 @@ def test_what_is_covered_has_ends() -> None:
     assert fixed_normal_cdf(-(LARGEST << 30), 30) == 0
     assert fixed_exp(Fraction(0), 2048) == 2**2048
     assert fixed_root(Fraction(0), 5) == 0
+    assert [fixed_normal_cdf(0, 1), fixed_exp(Fraction(0), 1)] == [1, 2]
     for z in ((LARGEST << 30) + 1, -(LARGEST << 30) - 1):
         with pytest.raises(UsageError, match="z"):
             fixed_normal_cdf(z, 30)

@@ -163,3 +163,17 @@ def test_ends_of_what_can_be_asked() -> None:
     for share, allowed in ((0.5, 1.0), (0.9, 0.99)):
         assert at_least(3, share, allowed) == 3
     assert at_least(5, 0.1, 1e-9) == 0
+
+
+def test_all_rows_may_be_sure() -> None:
+    """Of a thousand and one rows two are not among the first 999, so that the table's one is there but for 2/1001."""
+    for keep, sure in ((0, True), (1, True), (2, False)):
+        assert is_sure(1000, 1, 999, keep, 0.5) is sure
+    assert surely(1000, 1, 999, 0.5) == 1
+
+
+@pytest.mark.parametrize("allowed", [0.05, 0.4])
+def test_the_stated_limit_of_every_small_number_of_rows(allowed: float) -> None:
+    for n in range(1, 12):
+        masses = [math.comb(n, k) * 0.3**k * 0.7 ** (n - k) for k in range(n + 1)]
+        assert at_least(n, 0.3, allowed) == max(k for k in range(n + 1) if math.fsum(masses[:k]) <= allowed)
