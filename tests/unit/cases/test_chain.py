@@ -60,7 +60,7 @@ def test_an_entry_adds_its_value_in_steps_of_the_common_unit(query: Query) -> No
 
 def test_in_a_histogram_two_states_are_two_apart() -> None:
     asked, chain, found = tally(Query("count", group_by="state"))
-    assert (found.histogram, found.width) == (True, 2)
+    assert (found.histogram, found.width, found.unit, found.origin) == (True, 2, 1.0, 0.0)
     assert [(cell.name, cell.where, cell.value) for cell in found.cells] == [
         ("4", "state = 4", 1), ("1", "state = 1", 1), ("2.5", "state = 2.5", 1),
     ]  # fmt: skip

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.assumptions.counts import Counts
+from attrpriv.assumptions.gaussian import Gaussian
 from attrpriv.cases import exact_answer as module
 from attrpriv.cases.exact_answer import exact_answer
 from attrpriv.cases.shift import ShiftCase
@@ -18,7 +19,7 @@ from attrpriv.methods.base.accuracy import BY_LAWS, EXACT_FORMULA, EXACT_LAWS
 from attrpriv.problem.problem import Problem
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
-from tests.conformance.test_mechanisms import chain_problem, counts_problem, problem
+from tests.conformance.test_mechanisms import MOMENTS, chain_problem, counts_problem, problem
 from tests.unit.methods.proofs import gaussian_delta
 
 INCOME, HEIGHT = Secret("mean(income)", within=1_000.0), Secret("mean(height)", within=0.01)
@@ -72,7 +73,7 @@ YES = Secret("count(smoker = 'yes')", between=(3.0, 8.0), within=2.0)
 
 def counts(given: Any = (0.4, 0.2), secret: Secret = YES, **changes: Any) -> Problem:
     theta = Counts(sensitive="smoker", given={"stay > 7": dict(zip(("yes", "no"), given, strict=True))})
-    return counts_problem(theta=(theta,), secrets=(secret,), n=10, **changes)
+    return counts_problem(**({"theta": (theta,), "secrets": (secret,), "n": 10} | changes))
 
 
 def law(a: int) -> np.ndarray:
@@ -123,3 +124,27 @@ def test_of_several_secrets_each_is_told_for_itself() -> None:
     assert exact_answer(counts(secret=other), YES, 1.0) is None
     histogram = counts_problem(queries=(Query("count", group_by="visits"),))
     assert exact_answer(histogram, histogram.secrets[0], 1.0) is None
+
+
+def test_of_a_list_of_assumptions_the_worst_is_told_in_any_order() -> None:
+    near, far, wide = (counts(given).theta[0] for given in ((0.4, 0.2), (0.7, 0.2), (0.4, (0.19, 0.2))))
+    alone = exact_answer(counts((0.7, 0.2)), YES, 1.0)
+    assert alone is not None
+    for theta, profile in (
+        ((near, far), EXACT_LAWS),
+        ((far, near), EXACT_LAWS),
+        ((far, wide), BY_LAWS),
+        ((wide, far), BY_LAWS),
+    ):
+        found = exact_answer(counts(theta=theta), YES, 1.0)
+        assert found is not None
+        assert found.profile == profile
+        assert found.delta(0.3) == alone.delta(0.3)
+    strong = Gaussian(**(MOMENTS | {"correlation": MOMENTS["correlation"] | {("weight", "income"): 0.6}}), tolerance=0)
+    weak = Gaussian(**MOMENTS, tolerance=0)
+    single = exact_answer(problem(theta=(strong,), secrets=(INCOME,)), INCOME, 1.0)
+    assert single is not None
+    for members in ((strong, weak), (weak, strong)):
+        normal = exact_answer(problem(theta=members, secrets=(INCOME,)), INCOME, 1.0)
+        assert normal is not None
+        assert normal.delta(0.1) == single.delta(0.1)
