@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -12,6 +13,7 @@ from scipy.optimize import brentq
 
 from attrpriv.methods.base.clamp import Read
 from attrpriv.methods.transport.proof import MovedRead, TransportCheck
+from attrpriv.methods.transport.sequence_clamp import clipped, moved_on, shown
 from attrpriv.methods.transport.sequence_proof import SequenceEvidence, SequenceStep
 from tests.unit.methods.proofs import FREE, accepted, gaussian_delta, refused
 
@@ -189,3 +191,30 @@ def test_only_what_is_new_is_drawn() -> None:
         assert not told.covers(*other)
     assert told.statistics_read() == told.reads
     assert np.array(told.reaches) == pytest.approx(np.array(REACH))
+
+
+def test_answers_are_moved_by_what_is_told_beyond_each_reach() -> None:
+    """x_k = m_k - sum of L_kj y_j, y_k = clip(x_k): by numpy's Cholesky factor; of the second release, the first one known."""
+    reads = (Read(coefficients={"g": 1.0, "h": -2.0}, centre=0.25),)
+    told = evidence(reads=reads)
+    read = {"g": Fraction(9, 5), "h": Fraction(1, 10)}
+    m = np.array(SLOPES)[:, 0] * (1.8 - 0.2 - 0.25)
+    root = np.linalg.cholesky(np.array(CREDITED) + np.diag(np.array(NOISE) ** 2))
+    low = root / np.diag(root)
+    x, y = np.zeros(3), np.zeros(3)
+    for k in range(3):
+        x[k] = m[k] - low[k, :k] @ y[:k]
+        y[k] = min(max(x[k], -REACH[k]), REACH[k])
+    assert (np.abs(x - y)[1:] > 0.01).all()
+    found = moved_on(told, [Fraction(5), Fraction(-3)], read)
+    assert [float(one) for one in found] == pytest.approx([5 - x[1] + y[1], -3 - x[2] + y[2]], rel=1e-12)
+    assert [float(one) for one in shown(told.innovations(), REACH, [Fraction(float(one)) for one in m])[2]] == pytest.approx(
+        [x[2], y[2]], rel=1e-12
+    )
+
+
+def test_without_a_reach_nothing_is_left() -> None:
+    for far in (-5, 0, 5):
+        assert clipped(Fraction(far), Fraction(0)) == 0
+        assert clipped(Fraction(far), Fraction(3)) == max(-3, min(3, far))
+    assert not refused(evidence(credited=((0.0,) * 3,) * 3), 90.0)
