@@ -273,10 +273,10 @@ def _outside(roots: _Roots, epsilon: float) -> tuple[float, float]:
 
 def _between(roots: _Roots, epsilon: float) -> tuple[float, float]:
     """r < 1: P(near < z < far), less e^eps times the same of Q."""
-    p, _ = _log_mass(_mid(roots.z_near), _mid(roots.z_far))
-    q, _ = _log_mass(_mid(roots.y_near), _mid(roots.y_far))
-    _, p_more = _log_mass(roots.z_near[0], roots.z_far[1])
-    q_less, q_error = _log_mass(roots.y_near[1], roots.y_far[0])
+    p, _, _ = _log_mass(_mid(roots.z_near), _mid(roots.z_far))
+    q, _, _ = _log_mass(_mid(roots.y_near), _mid(roots.y_far))
+    _, _, p_more = _log_mass(roots.z_near[0], roots.z_far[1])
+    q_less, q_error, _ = _log_mass(roots.y_near[1], roots.y_far[0])
     # How far the logarithm of a difference can be off: what the second value adds to the first.
     q_least = q_less - (q_error - q_less) if math.isfinite(q_less) else -math.inf
     by_excess = math.exp(min(0.0, p_more)) * -math.expm1(-roots.excess) * (1 + 64 * ULP)
@@ -315,10 +315,10 @@ def _log_add(a: float, b: float) -> float:
     return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))
 
 
-def _log_mass(low: float, high: float) -> tuple[float, float]:
-    """log P(low < Z < high) and an upper bound on it, from the side where the normal law is smaller."""
+def _log_mass(low: float, high: float) -> tuple[float, float, float]:
+    """log P(low < Z < high), from the side where the normal law is smaller; with all that rounding can add; an upper bound."""
     if not low < high:
-        return -math.inf, -math.inf
+        return -math.inf, -math.inf, -math.inf
     if low < -high:  # mirrored, so that the nearer end is `low` and both are measured in the upper tail
         low, high = -high, -low
     near, far = _log_ndtr(-low), _log_ndtr(-high)
@@ -328,4 +328,5 @@ def _log_mass(low: float, high: float) -> tuple[float, float]:
     # A narrow interval: its width times the largest density.
     peak = min(max(0.0, low), high)
     narrow = math.log(high - low) - peak * peak / 2 * (1 - 8 * ULP) - 0.5 * math.log(2 * math.pi) + 32 * ULP
-    return near + log_share, min(near + math.log(share + error), narrow)
+    most = near + math.log(share + error)
+    return near + log_share, most, min(most, narrow)
