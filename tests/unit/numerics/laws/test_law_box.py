@@ -154,3 +154,12 @@ def test_standardised_sets_of_a_member() -> None:
     assert below.parts[0].high == pytest.approx(0.5)
     assert above.parts[0].low == pytest.approx(0.5)
     assert moving().thresholds(Cell((48.0, 51.0), (2.0, 4.0))) == pytest.approx((-0.5, 1.0))
+
+
+def test_cells_away_from_zero_are_cut_by_how_wide_they_are() -> None:
+    """(10, 12) is 2 wide, and (1, 2) counts 2.5 times; (1, 1.5) counts once, which is less than 1.9."""
+    by_sd = Cell((10.0, 12.0), (1.0, 2.0)).halves(1.5)
+    assert by_sd == (Cell((10.0, 12.0), (1.0, 1.5)), Cell((10.0, 12.0), (1.5, 2.0)))
+    by_mean = Cell((10.0, 11.9), (1.0, 1.5)).halves(1.0)
+    assert by_mean is not None
+    assert [cell.sds for cell in by_mean] == [(1.0, 1.5)] * 2
