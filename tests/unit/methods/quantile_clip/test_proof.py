@@ -96,6 +96,12 @@ def test_every_lambda_counts_twice(changes: dict[str, Any], moments: dict[str, A
         assert accepted(told, loss * factor, 0.0) is holds
 
 
+def test_from_its_loss_on_a_promise_holds_without_delta_and_below_not_at_all() -> None:
+    told = evidence()
+    assert told.delta(told.loss()) == told.delta(9.0) == 0
+    assert told.delta(math.nextafter(told.loss(), 0)) == told.delta(0.0) == 1
+
+
 def test_what_must_be_so() -> None:
     assert not refused(evidence())
     swapped = {"columns": ("g", "x", "h")}
