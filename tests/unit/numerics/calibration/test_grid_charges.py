@@ -8,6 +8,7 @@ import pytest
 
 from attrpriv.errors import UsageError
 from attrpriv.numerics.calibration import gaussian as module
+from attrpriv.numerics.calibration.direct import shifted_delta
 from attrpriv.numerics.calibration.gaussian import grid_charge
 from attrpriv.numerics.calibration.recorded import recorded_step
 
@@ -41,3 +42,24 @@ def test_bins_are_a_power_of_two_from_a_sixteenth_to_an_eighth(sigma: float) -> 
 def test_bins_of_no_noise_are_refused(sigma: float) -> None:
     with pytest.raises(UsageError):
         recorded_step(sigma)
+
+
+@pytest.mark.parametrize(("scale", "distance", "loss"), [(0.5, 1, 2.0), (1.0, 3, 3.0), (4.0, 3, 0.75)])
+def test_laplace_noise_loses_its_distance_over_its_scale(scale: float, distance: int, loss: float) -> None:
+    """Small noise too: all of it, just below its loss, and nothing above."""
+    assert shifted_delta("laplace", scale, distance, loss * (1 + 1e-6)) == 0.0
+    assert shifted_delta("laplace", scale, distance, loss * (1 - 1e-6)) == 1.0
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan])
+def test_no_noise_hides_nothing(scale: float) -> None:
+    assert shifted_delta("laplace", scale, 1, 5.0) == shifted_delta("gaussian", scale, 1, 5.0) == 1.0
+    assert shifted_delta("none", 3.0, 1, 5.0) == 1.0
+
+
+@pytest.mark.parametrize("scale", [0.6, 2.5])
+def test_gaussian_noise_is_compared_mass_by_mass(scale: float) -> None:
+    weights = {k: math.exp(-k * k / (2 * scale**2)) for k in range(-60, 61)}
+    total = math.fsum(weights.values())
+    truth = math.fsum(max(0.0, weights.get(k, 0.0) - math.exp(0.3) * weights.get(k - 2, 0.0)) / total for k in range(-60, 63))
+    assert truth * (1 - 1e-12) <= shifted_delta("gaussian", scale, 2, 0.3) <= truth * (1 + 1e-9)

@@ -7,8 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from attrpriv.errors import UsageError
 from attrpriv.numerics.calibration import recorded_kernel as module
-from attrpriv.numerics.calibration.recorded_kernel import RecordedKernel
+from attrpriv.numerics.calibration.recorded_kernel import RecordedKernel, drawn_delta, kernel_for
+from attrpriv.numerics.calibration.recorded_members import RecordedLaw, SecretRange
 from attrpriv.numerics.laws.recorded_inversion import NoisyLaws
 
 # Bins 5, 6 and 7, in units of an eighth; what is drawn has the law of secret 4.
@@ -70,3 +72,31 @@ def test_answers_are_moved_by_whole_bins() -> None:
     found = KERNEL.displacements([0, 1], 8)
     assert found.tolist() == [[b - a for a, b in zip(source, target, strict=True)], [0] * 8]
     assert KERNEL.displacements([2], 4).tolist() == [[1 - 0, 1 - 1, 1 - 2, 2 - 2]]
+
+
+COINS = RecordedLaw(s=(0, 0, 1, 1), q=(0, 1, 1, 2), counts=(3, 3, 1, 1))
+RANGE = SecretRange(kind="sum", low=2, high=9, apart=4)
+
+
+def test_what_is_drawn_has_the_law_of_the_likeliest_secret() -> None:
+    """The number of rows times the mean of the hidden column, a quarter."""
+    kernel = kernel_for(COINS, 20, tuple(range(2, 10)), RANGE, 0.5, 0.0)
+    assert kernel.secrets.tolist() == list(range(2, 10))
+    assert kernel.secrets[kernel.reference] == 5
+    assert (kernel.masses >= 1).all()
+    assert set(kernel.masses.sum(axis=1).tolist()) == {2**46 + kernel.masses.shape[1]}
+
+
+def test_one_secret_alone_is_told_from_no_other() -> None:
+    kernel = kernel_for(COINS, 20, (4, 5, 6), RANGE, 0.5, 0.0)
+    assert drawn_delta(kernel, COINS, 20, (5,), RANGE, 0.5, 0.0, 0.1) == (0.0, ())
+    assert 0 < drawn_delta(kernel, COINS, 20, (5, 8), RANGE, 0.5, 0.0, 0.01)[0] < 0.5
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_laws_that_do_not_add_up_make_no_kernel(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of them is enough."""
+    laws = [[0.5, 0.25, 0.25, 0.0] if k != wrong else [0.75] * 4 for k in range(2)]
+    monkeypatch.setattr(module, "noisy_laws", lambda *_: noisy([0, 1, 2, 3], laws, [4, 5], 0.0))
+    with pytest.raises(UsageError):
+        kernel_for(COINS, 20, (4, 5), RANGE, 0.5, 0.0)
