@@ -130,15 +130,10 @@ def test_of_a_list_of_assumptions_the_worst_is_told_in_any_order() -> None:
     near, far, wide = (counts(given).theta[0] for given in ((0.4, 0.2), (0.7, 0.2), (0.4, (0.19, 0.2))))
     alone = exact_answer(counts((0.7, 0.2)), YES, 1.0)
     assert alone is not None
-    for theta, profile in (
-        ((near, far), EXACT_LAWS),
-        ((far, near), EXACT_LAWS),
-        ((far, wide), BY_LAWS),
-        ((wide, far), BY_LAWS),
-    ):
+    for theta in ((near, far), (far, near), (far, wide), (wide, far)):
         found = exact_answer(counts(theta=theta), YES, 1.0)
         assert found is not None
-        assert found.profile == profile
+        assert found.profile == (BY_LAWS if wide in theta else EXACT_LAWS)
         assert found.delta(0.3) == alone.delta(0.3)
     strong = Gaussian(**(MOMENTS | {"correlation": MOMENTS["correlation"] | {("weight", "income"): 0.6}}), tolerance=0)
     weak = Gaussian(**MOMENTS, tolerance=0)
