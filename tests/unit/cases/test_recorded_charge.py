@@ -162,6 +162,14 @@ def test_an_undeclared_spacing_is_covered_up_to_the_least_of_three(tie: float, s
         assert recorded_forms(asked, theta, noise).spacing["x"] == pytest.approx(covered, rel=1e-6)
 
 
+def test_a_column_of_small_numbers_is_covered_by_what_is_left_of_it() -> None:
+    """Far below 1, with nearly all of it known from the secret."""
+    theta = (law(sd=SD | {"x": 0.3}, xg=0.95),)
+    asked = problem("avg(x)", resolution={"g": 0.25}, sizes={})
+    covered = recorded_forms(asked, theta, {"x": 1.0}).spacing["x"]
+    assert covered == pytest.approx(0.3 * math.sqrt(1 - 0.95**2), rel=1e-6)
+
+
 # ------------------------------------------------------------------------------------------------------------ what is refused
 
 
@@ -200,3 +208,15 @@ def test_a_secret_may_combine_columns_that_are_not_asked_for() -> None:
     jointly = Secret(("mean(g - x)", "mean(y)"), within=1.0)
     with pytest.raises(Refusal, match="combines a column that is asked for"):
         form_masks(problem("avg(x) filter (where k = 'a')").model_copy(update={"secrets": (jointly,)}), (law(),))
+
+
+def test_each_subset_has_rows_of_its_own() -> None:
+    """Two at least: one row alone would be told by the difference of two averages."""
+    for size, refused in ((998, False), (999, True)):
+        asked = problem("avg(x), avg(x) filter (where k = 'a')", sizes={"k = 'a'": size})
+        if refused:
+            with pytest.raises(Refusal, match="cannot both be released"):
+                recorded_forms(asked, (law(),), {})
+        else:
+            with pytest.raises(Refusal, match="need at least"):  # the next condition: few rows are not normal
+                recorded_forms(asked, (law(),), {})

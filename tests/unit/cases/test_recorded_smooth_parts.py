@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attrpriv as ap
-from attrpriv.assumptions.vector_box import vector_box
+from attrpriv.assumptions.vector_box import covariance_floor, vector_box
 from attrpriv.cases import recorded_smooth
 from attrpriv.cases.gaussian import row_floors
 from attrpriv.cases.recorded_smooth import SMOOTH, require_smooth
@@ -176,17 +176,33 @@ def test_errors_that_may_go_the_same_way_count_together(secrets: Any, steps: Any
     assert recorded_smooth._together(asked, theta, asked.secrets[0]) == times
 
 
+def test_columns_vary_by_the_least_that_the_assumption_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """3.98 given the other, or a fifth less; where it is exact, less by its rounding."""
+    asked = problem(secrets=("mean(g)", "mean(h)"), resolution={"g": 3.9, "h": 0.25})
+    for tolerance, times in ((0, 1.0), ({"sd": 0.2, "correlation": 0.01}, 8.0)):
+        assert recorded_smooth._together(asked, law(tolerance), asked.secrets[0]) == times
+    signs: list[float] = []
+
+    def noted(theta: Any, names: Any, sign: float) -> Any:
+        signs.append(sign)
+        return covariance_floor(theta, names, sign)
+
+    monkeypatch.setattr(recorded_smooth, "covariance_floor", noted)
+    recorded_smooth._regressed(law(), ("x", "y"), asked.secrets[0])
+    assert signs == [-1.0]
+
+
 # ------------------------------------------------------------------------------------------------- slopes and what is left open
 
 
 def test_several_exact_statistics_are_regressed_on_together() -> None:
-    """Sums of columns too; a hidden column that is asked for has nothing left. Rounded down by next to nothing."""
+    """Sums of columns too; a hidden column that is asked for has nothing left, one of a hidden sum has. Rounded down by next to nothing."""
     theta = law()
     secret = Secret(("mean(g + 2*h)", "mean(i)"), within=1.0)
-    found = recorded_smooth._regressed(theta, ("x", "i", "y"), secret)
+    found = recorded_smooth._regressed(theta, ("x", "i", "y", "g"), secret)
     cov = covariance("ghixy")
     hidden = np.array([[1.0, 2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
-    chosen = np.eye(5)[[3, 2, 4]]
+    chosen = np.eye(5)[[3, 2, 4, 0]]
     spread, shared = hidden @ cov @ hidden.T, chosen @ cov @ hidden.T
     slopes = np.linalg.solve(spread, shared.T).T
     left = chosen @ cov @ chosen.T - slopes @ shared.T
@@ -194,7 +210,7 @@ def test_several_exact_statistics_are_regressed_on_together() -> None:
     assert np.abs(found.slopes - slopes).max() < 1e-9
     (residual,) = found.residuals
     assert np.abs(residual - left).max() < 1e-9
-    assert (np.diag(residual)[[0, 2]] < np.diag(left)[[0, 2]]).all()
+    assert (np.diag(residual)[[0, 2, 3]] < np.diag(left)[[0, 2, 3]]).all()
     assert np.linalg.eigvalsh(left - residual)[0] >= -1e-15
     unit = np.sqrt(np.diag(spread))
     least = np.linalg.eigvalsh(spread / np.outer(unit, unit))[0]

@@ -17,7 +17,14 @@ from attrpriv.methods.stated_laws.proof import (
     StatedNoiseEvidence,
     StatedWassersteinEvidence,
 )
-from attrpriv.numerics.calibration.stated_laws import stated_coupling, stated_delta, stated_distance, stated_kernel, stated_loss
+from attrpriv.numerics.calibration.stated_laws import (
+    stated_coupling,
+    stated_delta,
+    stated_distance,
+    stated_kernel,
+    stated_kernel_loss,
+    stated_loss,
+)
 from attrpriv.numerics.laws.stated import StatedLaws
 from attrpriv.numerics.search import least_epsilon
 
@@ -83,7 +90,8 @@ def test_noise_hides_the_distance_and_what_is_left_aside_is_added(kind: Any, ign
         )
         masses = weights(kind, 4.0)
         epsilon = 0.3 if kind == "gaussian" else distance / 4.0 + 1e-9  # Laplace noise is used for pure epsilon alone
-        truth = ignored + sharp(masses, {z + distance: mass for z, mass in masses.items()}, epsilon)
+        moved = sharp(masses, {z + distance: mass for z, mass in masses.items()}, epsilon)
+        truth = ignored + (moved if kind == "gaussian" else 0.0)
         assert truth * (1 - 1e-9) <= made.delta(epsilon) <= truth + 1e-7
         assert made.model_copy(update={"distance": distance + 1}).delta(epsilon) > made.delta(epsilon)
         assert made.model_copy(update={"distance": distance - 1}).delta(epsilon) == 1.0
@@ -113,6 +121,8 @@ def test_a_kernel_proves_the_loss_that_it_has_under_every_member() -> None:
     made = kernel()
     assert made.delta(0.5) == 0.0
     assert made.delta(0.45) == 1.0
+    loss = stated_kernel_loss(made.weights, laws())
+    assert (made.delta(loss), made.delta(math.nextafter(loss, 0.0))) == (0.0, 1.0)
     assert made.model_copy(update={"one_row": True}).delta(0.5) == 1.0
     apart = check(((1.0, 0.0, 0.0), (0.0, 0.0, 1.0)))
     for checks in ((check(), apart), (apart, check())):
@@ -216,6 +226,9 @@ def test_kernels_and_couplings_lose_more_under_wider_laws() -> None:
         ]
         ratios = [math.log(a[o] / b[o]) for a, b in (mixed, mixed[::-1]) for o in range(4) if a[o] > 1e-15]
         assert max(ratios) * (1 - 1e-9) <= found <= max(ratios) + math.log1p(off) - math.log1p(-off) + 1e-9
+    for checks in ((check(), check(NEAR)), (check(NEAR), check())):
+        assert rows(made.model_copy(update={"checks": checks}), 0.0) == rows(made, 0.0)
+    assert rows(made.model_copy(update={"checks": (check(NEAR),)}), 0.0)[0] < rows(made, 0.0)[0]
     taken = coupling()
     exact = 0.5
     for off, found in zip(OFF_BY, rows(taken, 0.0), strict=True):
