@@ -256,7 +256,9 @@ def by_path(reach: float, epsilon: float, runs: list[tuple[int, int]], beyond: f
     return [one + (1 + math.exp(epsilon)) * off / 2 for one in found]
 
 
-@pytest.mark.parametrize(("reach", "beyond", "aside"), [(0.0, 0.0, 0.0), (0.17, 0.0, 0.0), (0.17, 0.2, 0.0), (5.0, 0.1, 0.004)])
+@pytest.mark.parametrize(
+    ("reach", "beyond", "aside"), [(0.0, 0.0, 0.0), (0.17, 0.0, 0.0), (0.17, 0.2, 0.0), (5.0, 0.1, 0.004), (0.17, 0.0, 0.004)]
+)
 def test_a_path_in_two_dimensions(monkeypatch: pytest.MonkeyPatch, reach: float, beyond: float, aside: float) -> None:
     """Run by run; with a population each at its chance; some runs of it, for a search, as asked for."""
     monkeypatch.setattr(group_vector_clamp, "_SINGLE", 1)

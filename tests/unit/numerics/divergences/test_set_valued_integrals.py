@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from attrpriv.numerics.divergences.mixture import set_law
+from attrpriv.numerics.divergences import set_valued
+from attrpriv.numerics.divergences.mixture import SetLaw, set_law
 from attrpriv.numerics.divergences.set_valued import (
     _ellipse_bound,
     _Grid,
@@ -199,3 +200,65 @@ def test_an_excess_is_the_difference_of_two_logarithms_less_epsilon() -> None:
         own = [set_law(union, 1.4, 0.0).log_density(w)[1] for union in (first, second)]
         assert (error >= own[0] + own[1]).all()
         assert (error <= 1e-11).all()
+
+
+# --------------------------------------------------------------------------------------------------------------- rounding
+
+
+class Unsure(SetLaw):
+    """A law whose logarithm is said to be off by 0.01, above a point by 0.03."""
+
+    def log_density(self, y: Array) -> tuple[Array, Array]:
+        value, _ = super().log_density(y)
+        return value, np.where(y > 0.5, 0.03, 0.01)
+
+
+def unsure(law: SetLaw) -> Unsure:
+    return Unsure(law.parts, law.lam, law.reference, law.share_error)
+
+
+def test_what_either_density_is_off_by_is_in_the_integral() -> None:
+    """A share of 0.01 of the first law at least, for each of the two: where the difference is positive it is the larger one."""
+    sure = pair_of("[0, 1)", "[1, 2.5)", 0.7, 0.3)
+    grid = simple(np.array([-1.0]), np.array([0.5]), [True])
+    value, upper = _integrated(sure, grid)
+    w = np.linspace(-1, 0.5, 20_001)
+    mass = float(twin(parse_case("[0, 1)"), 0.7, w).mean() * 1.5)
+    for pair in (_Pair(unsure(sure.a), sure.b, 0.3), _Pair(sure.a, unsure(sure.b), 0.3)):
+        found = _integrated(pair, grid)
+        assert found[0] == value
+        assert upper + 0.01 * mass < found[1] < upper + 0.15 * mass
+    both = _integrated(_Pair(unsure(sure.a), unsure(sure.b), 0.3), grid)
+    assert both[1] - upper > max(_integrated(_Pair(unsure(sure.a), sure.b, 0.3), grid)[1] - upper, 0.02 * mass)
+
+
+def test_the_error_of_the_rule_is_in_the_integral(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is that of [-1, 1], so that a panel has its half-width times as much."""
+    pair = pair_of("[0, 1)", "[1, 2.5)", 0.7, 0.3)
+    grid = simple(np.array([-1.0, 0.3, 1.1]), np.array([-0.2, 0.9, 2.0]), [True, False, True])
+    value, upper = _integrated(pair, grid)
+    monkeypatch.setattr(set_valued, "_ellipse_bound", lambda pair, middle, half: np.array([0.25, 0.5]))
+    found = _integrated(pair, grid)
+    assert found[0] == value
+    assert found[1] == pytest.approx(upper + 0.25 * 0.4 + 0.5 * 0.45, rel=1e-12)
+
+
+def test_a_density_is_as_large_as_its_rounding_allows() -> None:
+    law = unsure(set_law(parse_case("[0, 1)"), 0.0, 0.0))
+    left, right = np.array([-0.5, -0.25]), np.array([0.25, 0.75])
+    wanted = np.exp(-(np.array([0.25, 0.25]) ** 2) / 2 + ((right - left) / 2) ** 2 / 2) / math.sqrt(2 * math.pi)
+    found = _largest_density(law, left, right)
+    assert found[0] == pytest.approx(wanted[0] * math.exp(0.01), rel=1e-9)
+    # At the nearer end it is off by 0.01; the further one, off by 0.03, is lower still.
+    assert found[1] == pytest.approx(wanted[1] * math.exp(0.01), rel=1e-9)
+
+
+def test_an_excess_is_off_by_what_all_of_its_four_points_are() -> None:
+    """A continued chord is twice one value less another: three times the error of one law, and once that of the other."""
+    sure = pair_of("[0, 0.7)", "[0.7, 2)", 1.4, 0.2)
+    # Of the first panel's points only the last is above 0.5, of the second's none.
+    panels = _Panels(np.array([-0.2, -2.0]), np.array([0.2, -1.5]), np.array([False, False]))
+    for pair in (_Pair(unsure(sure.a), sure.b, 0.2), _Pair(sure.a, unsure(sure.b), 0.2)):
+        assert (_highest(pair, panels)[1] >= 3 * np.array([0.03, 0.01])).all()
+    assert (_highest(_Pair(unsure(sure.a), unsure(sure.b), 0.2), panels)[1] >= 4 * np.array([0.03, 0.01])).all()
+    assert (_highest(sure, panels)[1] < 1e-9).all()

@@ -257,3 +257,10 @@ def test_a_bracket_without_a_change_is_at_the_last_point() -> None:
     left, right = _brackets(pair, np.array([-3.0]), np.array([-2.0]), np.array([True]))
     assert right[0] == -2.0
     assert right[0] - left[0] == pytest.approx(1 / 128**3, rel=1e-6)
+
+
+def test_a_grid_is_refined_where_something_may_be_unseen() -> None:
+    """Until next to nothing is: at first it is 2e-4 and 6e-3 here (`test_what_may_be_unseen_is_in_the_bound`)."""
+    for lam, epsilon in ((0.5, 0.2), (1.5, 0.6)):
+        found = mixture_hockey_stick(*SLIVER, lam, epsilon)
+        assert found.upper - found.value < 1e-10
