@@ -196,7 +196,7 @@ def test_columns_vary_by_the_least_that_the_assumption_allows(monkeypatch: pytes
 
 
 def test_several_exact_statistics_are_regressed_on_together() -> None:
-    """Sums of columns too; a hidden column that is asked for has nothing left, one of a hidden sum has. Rounded down by next to nothing."""
+    """Sums of columns too. A hidden column that is asked for has nothing left, one that is part of a hidden sum has."""
     theta = law()
     secret = Secret(("mean(g + 2*h)", "mean(i)"), within=1.0)
     found = recorded_smooth._regressed(theta, ("x", "i", "y", "g"), secret)
