@@ -225,6 +225,7 @@ def test_coarse_values_pay_for_their_rounding() -> None:
     found = evidence_of(quantile_clip.plan(school(**stated)))
     assert 0.03 < 2 * found.lam < 0.05
     assert found.below + found.above < 0.97
+    assert 0.999 < found.loss() <= 1
     with refuses(Refusal, Cause.PRECISION, "resolution"):
         quantile_clip.plan(school(**stated, epsilon=0.02))
 
