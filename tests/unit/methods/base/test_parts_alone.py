@@ -170,7 +170,8 @@ def test_noise_is_that_of_the_answer() -> None:
     assert part.noise_of(SUM, 10, None) == Noise(kind="gaussian", scale=30.0, individuals=5.0)
     assert part.noise_of(Query("sum", "y"), 10, None).scale == 12.0
     assert part.noise_of(COUNT, 10, None) == Noise(kind="none")
-    assert part.noise_of(SUM, 1, None) == Noise(kind="gaussian", scale=3.0, individuals=0.5)
+    for n in (1, 2):
+        assert part.noise_of(SUM, n, None) == Noise(kind="gaussian", scale=3.0 * n, individuals=0.5 * n)
 
 
 def test_the_law_of_an_answer_is_that_of_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,9 +197,9 @@ def test_the_law_of_an_answer_is_that_of_its_column(monkeypatch: pytest.MonkeyPa
 
 
 def test_an_answer_lies_where_its_rows_are_clipped() -> None:
-    part = AveragesPart(columns=(column(clip=(1.0, 5.0), rows=4), column("y")))
-    assert part.public_range(AVG, 10) == (1.0, 5.0)
-    assert part.public_range(SUM, 10) == (4.0, 20.0)
+    part = AveragesPart(columns=(column(clip=(0.5, 5.0), rows=4), column("y")))
+    assert part.public_range(AVG, 10) == (0.5, 5.0)
+    assert part.public_range(SUM, 10) == (2.0, 20.0)
     assert part.public_range(Query("avg", "y"), 10) is None
     assert part.public_range(COUNT, 10) == (0.0, 10.0)
     for columns, clips in (
@@ -236,11 +237,16 @@ def test_over_rows_of_public_number_each_answer_has_its_own_name() -> None:
     ):
         assert part.over_public_rows(query, 10) is holds
     names = ("x filter (where g = 'a')", "x filter (where g = 'b')")
-    for places, holds in (((0, 1), True), ((0, 0), False)):
-        columns = tuple(column(names[k], where=f"g = '{'ab'[k]}'", rows=5) for k in (0, 1))
-        groups = tuple(Group(name="ab"[k], column=names[places[k]]) for k in (0, 1))
-        part = AveragesPart(columns=columns, groups={BY.text: groups})
-        assert part.over_public_rows(BY, 10) is True if holds else part.of(BY, 10, "b").column == names[0]
+    for wheres, counted, holds in (
+        (("g = 'a'", "g = 'b'"), (5, 6), True),
+        (("g = 'a'", "g = 'c'"), (5, 6), False),
+        (("g = 'c'", "g = 'b'"), (5, 6), False),
+        (("g = 'a'", "g = 'b'"), (5, None), False),
+        (("g = 'a'", "g = 'b'"), (None, 6), False),
+    ):
+        columns = tuple(column(names[k], where=wheres[k], rows=counted[k]) for k in (0, 1))
+        groups = tuple(Group(name="ab"[k], column=names[k]) for k in (0, 1))
+        assert AveragesPart(columns=columns, groups={BY.text: groups}).over_public_rows(BY, 10) is holds
 
 
 # ----------------------------------------------------------------------------------------------------------------- the draw

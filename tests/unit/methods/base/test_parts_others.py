@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from attrpriv.errors import CertificateError
+from attrpriv.methods.base import parts
 from attrpriv.methods.base.accuracy import Noise, Spread
 from attrpriv.methods.base.column_plan import StatisticPlan
-from attrpriv.methods.base.parts import AveragesPart, StatisticPart, TallyPart, WeightsPart, part_of
+from attrpriv.methods.base.parts import AveragesPart, StatisticPart, TallyPart, ViewPart, WeightsPart, part_of
 from attrpriv.methods.base.tally import Tally, TallyCell, WholeSpread
 from attrpriv.queries.query import Query
 from attrpriv.queries.sql import parse_queries
@@ -102,6 +103,14 @@ def test_a_tally_is_covered_by_every_condition(what: str, monkeypatch: pytest.Mo
     )
     assert part.covered(plan(good))
     assert not part.covered(plan(good, n=9) if what == "covered_by" else plan(other[what]))
+
+
+@pytest.mark.parametrize(("persons", "n"), [(True, 10), (True, 9), (False, 10), (False, 9)])
+def test_a_view_is_covered_for_its_rows_and_persons(persons: bool, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "persons_covered", lambda view, plan: persons)
+    nothing: Any = None
+    part = ViewPart.model_construct(view=nothing)
+    assert part.covered(plan(Proof(wanted=((), 10, False)), n=n)) is (persons and n == 10)
 
 
 def test_the_noise_of_a_tally_is_in_its_unit() -> None:

@@ -240,6 +240,27 @@ def test_an_undeclared_spacing_is_what_masks_cover_of_each_column() -> None:
         assert _recorded(asked, theta, ("g", "h"), (1.0, 1.0)).spacing["y"] == pytest.approx(0.45, rel=1e-12)
 
 
+def test_a_type_gives_a_spacing_that_is_not_declared() -> None:
+    """Whole numbers are on a spacing of 1 at least; masks cover more than that, or they do not."""
+    asked = problem(queries=(Query("avg", "x"),), resolution={}, types={"x": "integer"}, n=4000)
+    assert asked.spacing("x") == (1.0, False)
+    for mask, spacing in ((1e-3, 4 / 1.5), (1e-4, 1.0)):
+        assert _recorded(asked, (gaussian(sd={"x": 9.0, "y": 1.0, "g": 2.0, "h": 0.5}),), ("g",), (mask,)).spacing[
+            "x"
+        ] == pytest.approx(spacing)
+
+
+def test_the_member_that_leaves_least_open_counts() -> None:
+    tied, asked = (
+        gaussian(correlation=TIED | {"x~g": 0.9, "x~h": 0.3}),
+        problem(queries=(Query("avg", "x"),), resolution={"x": 1.5}),
+    )
+    assert 9 * (1 - 0.81) < 1.5**2 < 9 * (1 - 0.25)
+    assert _recorded(asked, (gaussian(),), ("g",), (1.0,)).spacing == {"x": 1.5}
+    for theta in ((gaussian(), tied), (tied, gaussian())):
+        refused(Cause.PRECISION, lambda theta=theta: _recorded(asked, theta, ("g",), (1.0,)), "finer values")  # type: ignore[misc]
+
+
 def test_what_is_left_open_of_a_row_is_no_finer_than_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("require_rows", "require_fine", "_require_fine_together"):
         monkeypatch.setattr(module, name, lambda *told: None)
@@ -250,3 +271,6 @@ def test_what_is_left_open_of_a_row_is_no_finer_than_its_values(monkeypatch: pyt
             assert dict(_recorded(asked, (gaussian(),), ("g",), (1.0,)).spacing) == {"x": 0.2}
         else:
             refused(Cause.PRECISION, lambda asked=asked: _recorded(asked, (gaussian(),), ("g",), (1.0,)), "finer values")  # type: ignore[misc]
+            if share <= 0:
+                free = problem(queries=(Query("avg", "x"),), resolution={})
+                refused(Cause.PRECISION, lambda asked=free: _recorded(asked, (gaussian(),), ("g",), (1.0,)), "finer values")  # type: ignore[misc]

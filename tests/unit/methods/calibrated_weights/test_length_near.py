@@ -51,6 +51,12 @@ def test_the_bound_is_above_the_truth_and_near(case: Failure, times: float) -> N
     assert found <= larger * 1.35 + 1e-12 or larger > 0.5
 
 
+def test_a_numerator_beyond_the_last_step_counts() -> None:
+    """Of 100,000 rows the denominator hardly varies: what fails is a numerator above 400, further out than the steps go."""
+    bound = float((1 + Fraction(400, 100_000)) / 100_002)
+    assert chi2(1).sf(420) <= failure_upper(Failure(100_002, 2, 1, 0.0), bound) <= 1e-50
+
+
 def test_what_a_length_exceeds_the_shortest_by() -> None:
     assert _excess(16, 0.25) == pytest.approx(3.0, rel=1e-12)
     assert _excess(16, 0.25) < 3.0
@@ -86,6 +92,10 @@ def test_columns_are_fewer_than_rows(told: tuple[int, int, int]) -> None:
     with pytest.raises(UsageError, match="columns: needs"):
         Failure(*told, 1.0)
     Failure(40, 39, 39, 1.0)
+    assert Failure(40, 2, 1, 0.0).wander == 0.0
+    for cases in ([], [Failure(40, 2, 1, 1.0), Failure(50, 2, 1, 1.0)]):
+        with pytest.raises(UsageError, match="failures: must be one or more"):
+            least_bound(cases, 0.1)
 
 
 @pytest.mark.parametrize(
