@@ -13,6 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.divergences import vector_loss
 from attrpriv.numerics.divergences.vector_loss import (
     LossLaw,
     _between,
@@ -328,3 +329,18 @@ def test_wide_and_narrow_coordinates_together_are_the_integral(epsilon: float) -
     total = float(gain.sum() * (x[1] - x[0]))
     found = vector_hockey_upper(np.array([d, e]), np.diag([r, s]), np.eye(2), epsilon)
     assert total * (1 - 1e-6) <= found <= total * (1 + 2e-3)
+
+
+def test_the_first_law_s_cells_are_rounded_up_and_the_second_s_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    sides = []
+    right = vector_loss._cells
+
+    def cells(ends: list[Array], inside: bool, fuzz: list[Array], side: int) -> Array:
+        sides.append((side, float(ends[1][0])))
+        return right(ends, inside, fuzz, side)
+
+    monkeypatch.setattr(vector_loss, "_cells", cells)
+    _moved(0.8, 1.7, 0.25)
+    (up, standard), (down, plain) = sides
+    assert (up, down) == (1, -1)
+    assert standard == pytest.approx((plain - 0.8) / math.sqrt(1.7))
