@@ -39,7 +39,8 @@ def log(x: Fraction) -> float:
 
 
 @pytest.mark.parametrize(
-    ("n", "share"), [(1, 0.25), (9, 0.35), (10, 0.45), (30, 0.3), (30, 0.97), (12, 1 - 2.0**-53), (12, 1e-200), (20, Fraction(2, 3))]
+    ("n", "share"),
+    [(1, 0.25), (9, 0.35), (10, 0.45), (30, 0.3), (30, 0.97), (12, 1 - 2.0**-53), (12, 1e-200), (20, Fraction(2, 3))],
 )
 def test_logarithms_of_weights_are_as_near_as_they_say(n: int, share: float | Fraction) -> None:
     """Relative to the mode's; off by 9 units a step from it, and by 9 units and one a step of themselves."""
