@@ -209,7 +209,8 @@ def test_sensitive_columns_vary_by_two_spacings_in_every_direction() -> None:
         _require_fine_together(problem(resolution={column: left[column] / 2 * (1 - 1e-9)}), theta, ("g", "h"))
         coarse = problem(resolution={column: left[column] / 2 * (1 + 1e-9)})
         refused(Cause.PRECISION, lambda coarse=coarse: _require_fine_together(coarse, theta, ("g", "h")), "fewer secrets")  # type: ignore[misc]
-        _require_fine_together(coarse, theta, (column,))
+        wide = problem(resolution={column: 0.6 * theta[0].sd_of(column)})
+        _require_fine_together(wide, theta, (column,))  # alone it is no pair
 
 
 # ------------------------------------------------------------------------------------------------------- recorded values
