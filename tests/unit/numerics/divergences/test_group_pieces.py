@@ -351,3 +351,25 @@ def test_a_reach_and_a_variance_are_numbers() -> None:
             clamped_group_delta_upper(CASE, 0.1, bad, 1.0, "direct")
         with pytest.raises(UsageError, match="noise"):
             group_delta_upper(CASE, bad, 1.0)
+
+
+def test_what_is_left_between_a_difference_and_its_two_parts_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eigenvectors that are too long by 1e-4: then the parts differ by 2e-4 of the difference too much."""
+    right = np.linalg.eigh
+    calls: list[int] = []
+
+    def eigh(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = right(matrix)
+        calls.append(1)
+        return values, vectors * (1 + 1e-4 * (len(calls) == 1))
+
+    monkeypatch.setattr("numpy.linalg.eigh", eigh)
+    found = path_delta(PLAIN, LOW, HIGH, Ball(0.0, METRIC), runs=[(6, 6)])(3.0)
+    monkeypatch.undo()
+    step, unit = HIGH - LOW, np.sqrt(np.diag(LOW))
+    values, vectors = np.linalg.eigh(step / np.outer(unit, unit))
+    down = (vectors * np.maximum(0, -values)) @ vectors.T * np.outer(unit, unit)
+    base = whitened(LOW - down)
+    assert base is not None
+    left = 2e-4 * float(np.linalg.norm(base[0] @ step @ base[0].T))
+    assert found == pytest.approx((1 + math.exp(3.0)) / 2 * left, rel=1e-3)
