@@ -268,6 +268,33 @@ def test_a_mass_that_is_too_small_makes_all_of_them_a_total() -> None:
     assert (kept.start, kept.error, kept.lost) == (2, 0.1, 0.03)
 
 
+def test_laws_whose_masses_do_not_sum_to_one() -> None:
+    """Of a window that lost a part: moments are those of what is there, and another law's distance counts with its mass."""
+    part = law([0.2, 0.4, 0.1], start=-3)
+    assert part.mean == pytest.approx(-3 + 0.6 / 0.7, rel=1e-14)
+    assert part.variance == pytest.approx(0.8 / 0.7 - (0.6 / 0.7) ** 2, rel=1e-13)
+    p, q = law([0.2, 0.4], error=math.inf, lost=0.05), law([0.1, 0.2], error=math.inf, lost=0.03)
+    for exact in (True, False):
+        made = p.convolve(q, exact=exact, direct=None if exact else 0)
+        assert 0.05 + 0.03 * 0.6 <= made.lost <= (0.05 + 0.03 * 0.6) * (1 + 1e-9)
+
+
+def test_probabilities_are_divided_by_their_sum() -> None:
+    """Where it is off by rounding; and all values are whole numbers, wherever they begin."""
+    off = 8e-10
+    made = LatticeLaw.of({7: 0.25, 9: 0.5 + off, 12: 0.25})
+    assert (made.start, made.end) == (7, 12)
+    assert made.masses == pytest.approx(np.array([0.25, 0, 0.5 + off, 0, 0, 0.25]) / (1 + off), rel=1e-15, abs=0)
+    for start in (-3, 0, 5):
+        assert LatticeLaw.of({start: 1.0, start + 2: 1e-300}).pointwise
+        assert not LatticeLaw.of({start: 1.0, start + 2: 1e-310}).pointwise
+    mixed = mixture([law(P, 2), law(Q, 4)], (0.5, 0.5 + off))
+    assert float(mixed.masses.sum()) == pytest.approx(1.0, rel=1e-15)
+    for values in ((0, 0.5), (0.5, 0), (0.5, 1.5)):
+        with pytest.raises(UsageError, match="whole numbers"):
+            LatticeLaw.of(dict.fromkeys(values, 0.5))  # type: ignore[arg-type]
+
+
 def test_errors_that_say_nothing_and_that_cannot_be() -> None:
     for error in (0.5, 0.6, 2.0):
         assert law([0.2, 0.4], error=error, lost=0.05).error == math.inf

@@ -157,6 +157,15 @@ def test_windows_of_noise_are_no_wider_than_they_must_be() -> None:
         assert wide == math.ceil(scale * math.sqrt(2 * math.log(4 / tail))) + 1
 
 
+def test_tails_of_noise_are_below_one_and_above_the_least() -> None:
+    for noise in (discrete_laplace, discrete_gaussian):
+        assert noise(1.0, tail=1e-280).lost <= 1e-280
+        assert noise(1.0, tail=0.999).masses.size > 0
+        for tail in (1.0, 1.5, 0.99e-280, 0.0, math.nan):
+            with pytest.raises(UsageError, match="tail"):
+                noise(1.0, tail=tail)
+
+
 def test_noise_of_a_single_value() -> None:
     """What is next to 0 is too small for a float to tell, and is lost."""
     for law in (discrete_laplace(0.001, tail=1e-9), discrete_gaussian(0.01, tail=1e-9)):
