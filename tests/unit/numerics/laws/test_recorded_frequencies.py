@@ -156,7 +156,7 @@ def test_cells_are_left_out_by_the_rule(name: str, cells: int, monkeypatch: pyte
     """However wide they are at first; and all frequencies of one u, where these add up to too little."""
     monkeypatch.setattr(recorded_frequencies, "_CELLS", cells)
     made, terms = inversion(name, 600, 0.3)
-    u = np.array([0.0, 0.05, 0.4, 2.0])
+    u = np.append(np.linspace(0.0, 0.4, 21), [0.9, 2.0])
     wanted, kept = looked_at(made, terms, u, cells)
     line, k, looked = made._survivors(u, made._inner(u), 0)
     assert looked == wanted
