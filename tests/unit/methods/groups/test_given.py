@@ -56,5 +56,5 @@ def test_of_several_checks_each_counts() -> None:
     assert evidence(checks=(near,)).delta(0.2) < evidence(checks=(far,)).delta(0.2)
     for checks in ((near, far), (far, near)):
         assert evidence(checks=checks).delta(0.2) == evidence(checks=(far,)).delta(0.2)
-    assert evidence(checks=(check(PAIR),)).delta(5.0) >= 1
-    assert evidence(checks=(far, check(PAIR))).delta(5.0) >= 1
+    assert evidence(checks=(check(PAIR),)).delta(5.0) == pytest.approx(1.0, rel=1e-9)
+    assert evidence(checks=(far, check(PAIR))).delta(5.0) == pytest.approx(1.0, rel=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -11,7 +12,10 @@ import numpy as np
 import pytest
 
 from attrpriv.errors import CertificateError
+from attrpriv.methods.base.accuracy import Noise, gaussian_error
 from attrpriv.methods.base.clamp import Clamp, Read
+from attrpriv.methods.base.column_plan import ColumnPlan
+from attrpriv.methods.base.evidence import Told
 from attrpriv.methods.transport.proof import (
     MovedRead,
     TransportCheck,
@@ -274,3 +278,24 @@ def test_what_is_drawn_and_read() -> None:
     assert told.covers("y", "gaussian", 0.5)
     for other in (("y", "gaussian", 0.3), ("y", "laplace", 0.5), ("z", "gaussian", 0.5)):
         assert not told.covers(*other)
+
+
+def test_where_all_that_is_read_is_known_so_is_the_move() -> None:
+    """Y = slopes (g - centre), of which the nearest point of a ball is left; not where a mask hides what was read."""
+    metric = ((0.5, 0.1), (0.1, 0.8))
+    moved = clamp(reads=(read(centre=1.0),), slopes=((0.5,), (0.2,)), reach=0.25, metric=metric)
+    told = evidence(columns=("x", "y"), independent=(0.9, 0.7), least=(0.9, 0.7, 0.0), clamp=moved)
+    known = Told(read={"g": Fraction(4), "more": Fraction(1)})
+    shown = np.array([1.5, 0.6])
+    length = math.sqrt(shown @ np.linalg.solve(np.array(metric), shown))
+    assert length > 0.25
+    for place in (0, 1):
+        part = ColumnPlan(column="xy"[place], noise=Noise(kind="gaussian", scale=0.3), error=gaussian_error(0.3))
+        found = told.given(part, place, known)
+        assert found is not None
+        assert float(found[0]) == pytest.approx(-shown[place] * (1 - 0.25 / length), rel=1e-9)
+        assert found[1] == 0.3
+        assert told.given(part, place, Told(read={"g": Fraction(4)})) == found
+        assert told.given(part, place, Told()) is None
+        masked = moved.model_copy(update={"reads": (read(centre=1.0, mask=0.1),)})
+        assert told.model_copy(update={"clamp": masked}).given(part, place, known) is None

@@ -143,8 +143,8 @@ def test_how_far_rows_move_is_exceeded_with_half_of_the_failure() -> None:
     assert likely.shift == 0.02
     reached = failure_of(intervals, likely.most, likely.theta, 0.02, None)
     assert reached <= likely.failure <= 0.5e-9
-    # And not much less: one could not say so of a little less.
-    assert failure_of(intervals, likely.most * 0.99, likely.theta, 0.02, None) > 0.5e-9
+    # And not much less: of so much less as makes it e^(1/5) times as likely, one could not say so.
+    assert failure_of(intervals, likely.most - 0.2 / likely.theta, likely.theta, 0.02, None) > 0.5e-9
 
 
 def test_at_every_order_the_promise_covers_what_is_left_of_the_budget() -> None:
