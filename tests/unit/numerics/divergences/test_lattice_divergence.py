@@ -206,3 +206,10 @@ def test_what_may_be_ignored_where_some_values_tell_everything(eta: float) -> No
         assert found == pytest.approx(math.log((0.8 - eta) / 0.2), rel=1e-6)
     else:
         assert found == 0.0
+
+
+@pytest.mark.parametrize(("error", "lost"), [(0.1, 0.0), (0.0, 0.2), (math.inf, 0.3)])
+def test_no_delta_is_above_one(error: float, lost: float) -> None:
+    """Laws with nothing in common, of which the first may have more than all by its bounds."""
+    p, q = LatticeLaw(0, np.array([0.4, 0.6]), error, lost), LatticeLaw(5, np.array([1.0]), 0.0, 0.0)
+    assert lattice_delta_upper(p, q, 0.0) == 1.0
