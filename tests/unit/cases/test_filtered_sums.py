@@ -77,3 +77,11 @@ def test_a_sum_is_in_steps_of_its_unit() -> None:
     assert [(cell.where, cell.value) for cell in found.tally.cells] == [("delay = 2", 0), ("delay = 4", 1), ("delay = 10", 4)]
     assert (found.tally.unit, found.tally.origin, found.tally.width) == (2.0, 2.0, 4)
     assert [float(low) for low, _ in found.laws(counts)["yes"]] == [0.2, 0.5, 0.3]
+
+
+def test_an_event_counts_one() -> None:
+    found, counts = made(Query("count", where="delay > 3"))
+    assert [(cell.where, cell.value) for cell in found.tally.cells] == [("delay = 4 or delay = 10", 1)]
+    assert (found.values, found.tally.width, found.tally.complete) == ((0, 1), 1, False)
+    assert [float(low) for low, _ in found.laws(counts)["no"]] == pytest.approx([0.5, 0.5])
+    assert found.tally.covering == (("delay = 2", "delay = 4", "delay = 10"),)

@@ -14,8 +14,17 @@ from attrpriv.assumptions.groups import Groups
 from attrpriv.assumptions.hierarchy import Hierarchy
 from attrpriv.cases import population_shift, unequal
 from attrpriv.cases.budget import Budget, budget, real_epsilon
-from attrpriv.cases.gaussian import gaussians, left_spacing, recorded, row_floors
-from attrpriv.cases.shift import seen
+from attrpriv.cases.gaussian import (
+    ValueLattice,
+    gaussian_assumptions,
+    gaussians,
+    left_spacing,
+    recorded,
+    require_rows,
+    row_floors,
+)
+from attrpriv.cases.shift import seen, semidefinite_or_nothing
+from attrpriv.cases.subset import Rows
 from attrpriv.problem.refusal import Refusal
 from attrpriv.problem.secret import Parameter, Secret
 from attrpriv.queries.query import Query
@@ -233,3 +242,39 @@ def test_the_real_epsilon_of_groups_is_found_from_above(rate: float) -> None:
     found = unequal.real_epsilon(lambda epsilon: math.exp(-rate * epsilon), groups_problem())
     assert exact * (1 - 1e-12) <= found <= exact * (1 + 1e-9)
     assert unequal.real_epsilon(lambda epsilon: 1.0, groups_problem()) == math.inf
+
+
+def test_one_member_without_a_shape_needs_as_many_rows_as_if_none_had_one() -> None:
+    """And what is said of the shape is the furthest of all."""
+    plain = Gaussian(**MOMENTS, tolerance=0.0)
+    for theta in ((plain, shaped(1e-3, 1e-9)), (shaped(1e-3, 1e-9), plain)):
+        with pytest.raises(Refusal):
+            require_rows(problem(theta=theta), theta, 99)
+        require_rows(problem(theta=theta), theta, 100)
+    pair = (shaped(1e-3, 1e-10), shaped(1e-4, 1e-9))
+    require_rows(problem(theta=pair), pair, 99)
+    for theta in (pair, pair[::-1]):
+        lines = gaussian_assumptions(problem(theta=theta), theta, ValueLattice(0.0, {}))
+        assert "e^0.001 " in lines[0]
+        assert "probability 1e-09" in lines[0]
+
+
+def test_a_column_that_is_hidden_itself_has_no_lattice_to_charge_for() -> None:
+    asked = problem(queries=(Query("avg", "income"),), secrets=(INCOME,), tolerance=0)
+    found = recorded(asked, gaussians(asked), {"income": 1.0})
+    assert (found.charge, found.spacing) == (0.0, {"income": 1.0})
+
+
+def test_what_is_no_covariance_is_nothing_in_small_units_too() -> None:
+    for unit in (1e-14, 1.0, 1e14):
+        assert (semidefinite_or_nothing(unit * np.array([[1.0, 2.0], [2.0, 1.0]])) == 0).all()
+        assert (semidefinite_or_nothing(unit * np.array([[2.0, 1.0], [1.0, 2.0]])) > 0).all()
+
+
+def test_sets_beside_a_distance_are_not_covered_over_a_subset() -> None:
+    sets = Secret("mean(income)", cases=["< 60000", ">= 60000"])
+    query = Query("avg", "weight", where="ward = 'a'")
+    assert Rows.of(problem(queries=(query,), secrets=(INCOME,), sizes={"ward = 'a'": 400})).sizes == (400,)
+    for secrets in ((sets, INCOME), (INCOME, sets), (sets,)):
+        with pytest.raises(Refusal):
+            Rows.of(problem(queries=(query,), secrets=secrets, sizes={"ward = 'a'": 400}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,11 @@ import pytest
 
 import attrpriv as ap
 from attrpriv.methods.chain_noise import proof as module
-from attrpriv.methods.chain_noise.proof import MOST_DRAWS, ChainDraw, ChainLaw, with_draw
+from attrpriv.methods.chain_noise.proof import MOST_DRAWS, ChainDraw, ChainLaw, rate_of, with_draw
 from attrpriv.numerics.divergences.chain_ratio import LARGEST_COST
 from attrpriv.numerics.laws.markov import MarkovChain
 from tests.unit.methods.chain_noise.test_plan import asked, proof_of
+from tests.unit.methods.proofs import counted
 
 CHAIN = MarkovChain((0.4, 0.3, 0.3), ((0.8, 0.15, 0.05), (0.1, 0.8, 0.1), (0.05, 0.15, 0.8)))
 
@@ -92,3 +94,19 @@ def test_single_persons_have_noise_for_the_width(query: str, width: int) -> None
     persons: Any = made.certificate.individuals
     (term,) = persons.terms
     assert (term.sensitivity, term.scale) == (float(width), made.noise.scale)
+
+
+def test_values_that_do_not_begin_at_0_are_as_far_apart_as_they_are() -> None:
+    proof = proof_of(ap.plan(asked(), "laplace"))
+    told = counted(n=100, reads=frozenset({"state"}), identity=proof.now.identity, scale=2.0, steps=(1, 2, 4))
+    for values, width, covered in (
+        ((1, 2), 1, True),
+        ((2, 1), 1, True),
+        ((1, 4), 3, True),
+        ((1, 4), 1, False),
+        ((1, 3), 2, False),
+    ):
+        now = proof.now.model_copy(update={"values": values, "width": width, "rate": rate_of(2.0)})
+        made = proof.model_copy(update={"now": now})
+        assert made.covers_tally(dataclasses.replace(told, width=width)) is covered, values
+        assert not made.covers_tally(dataclasses.replace(told, width=width, scale=0.0))

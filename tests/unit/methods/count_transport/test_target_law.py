@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from attrpriv.errors import RefusedError, UsageError
+from attrpriv.methods.count_transport import proof
 from attrpriv.methods.count_transport import target as module
 from attrpriv.methods.count_transport.target import (
     MOST_OUTPUTS,
@@ -169,6 +170,30 @@ def test_no_law_has_more_than_all_bounds_and_the_excess() -> None:
         projected_law((8, 1, 1), (2, 2, 2), (3, 3, 3), 0)
     with pytest.raises(RefusedError, match="no law"):
         projected_law((8, 1, 2), (2, 2, 2), (3, 3, 3), 1)
+
+
+def test_what_is_drawn_begins_where_the_window_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The position in the row's targets, the window's start and the noise, where there is any."""
+    transport = CountTransport(EVENT, 200, Reference(count=60), 1.0, 0.5)
+    row = module.transport_row(transport, 70)
+    asked: list[object] = []
+
+    def coupled(*told: object) -> int:
+        asked.append(told)
+        return 5
+
+    def laplace(scale: float) -> int:
+        asked.append(scale)
+        return 1000
+
+    monkeypatch.setattr(proof, "coupled_draw", coupled)
+    monkeypatch.setattr(proof, "whole_laplace", laplace)
+    assert proof._drawn(transport, 110, 70, 0.0) == row.start + 5
+    assert asked == [(row.sources, row.targets, row.cell(110))]
+    assert proof._drawn(transport, 110, 70, 2.5) == row.start + 1005
+    assert asked.count(2.5) == 1
+    start, law = proof._law(transport, 110, 70)
+    assert (start, len(law), sum(law)) == (row.start, len(row.targets), row.sources[row.cell(110)])
 
 
 # ---------------------------------------------------------------------------------------------------- the ends of what is taken
