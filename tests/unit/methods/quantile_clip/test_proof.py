@@ -50,6 +50,14 @@ def test_slopes_and_variances_in_fractions() -> None:
     assert told.clip.above == 0.5
 
 
+def test_a_covariance_is_stated_in_any_unit() -> None:
+    """Half as much again of the query's own variance is open, and the statistics explain what they did."""
+    told = evidence({"matrix": ((1.5, 0.25, -0.5), *MOMENTS["matrix"][1:])})
+    assert told.explained == evidence().explained
+    assert told.residual == evidence().residual + 2
+    assert told.slopes == evidence().slopes
+
+
 def lattice(variance: Any) -> Any:
     """lambda of one average on a lattice: -log(1 - 2q/(1-q)), q = e^(-2 pi^2 variance)."""
     q = mpmath.exp(-2 * mpmath.pi**2 * variance)
