@@ -67,6 +67,12 @@ def test_the_last_interval_has_its_end() -> None:
     assert found[0] == 1.0
 
 
+def test_of_intervals_that_are_as_far_the_first_is_told() -> None:
+    found = furthest_from_even(np.repeat([0.0, 1.0], 60), (0.0, 1.0, 2.0), False, 0.5)
+    assert found is not None
+    assert found[0] == 0.0
+
+
 def slow_leaning(values: Sequence[float], ends: Sequence[float], fewest: int) -> float:
     """Of each interval between two others: the step of the density per width, times the own width, over 8, less two errors."""
     cells = list(itertools.pairwise(ends))

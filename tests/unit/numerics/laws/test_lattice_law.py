@@ -243,6 +243,9 @@ def test_a_mixture_has_mass_where_any_part_has() -> None:
     made = mixture([law([1.0, 0.0, 1e-300]), law([0.0, 1.0])], (0.5, 0.5))
     assert made.masses.tolist() == pytest.approx([0.5, 0.5, 5e-301], rel=1e-15, abs=0)
     assert made.pointwise
+    hole = mixture([law([0.5, 0.0, 0.5]), law([1.0, 0.0])], (0.5, 0.5))
+    assert hole.masses.tolist() == [0.75, 0.0, 0.25]
+    assert hole.pointwise  # what is impossible under both
     tiny = mixture([law([1.0, 0.0, SMALLEST]), law([0.0, 1.0])], (0.5, 0.5))
     assert not tiny.pointwise
     for laws, weights in (([], []), ([law(P)], [0.5, 0.5]), ([law(P), law(Q)], [0.5, 0.6])):
