@@ -161,7 +161,7 @@ def test_a_statistic_is_rounded_as_its_columns_together() -> None:
         (("mean(g)", "mean(h)"), {"g": 40.0}, 0.0, 1.0),
         (("mean(g)", "mean(h)"), {"g": 0.5, "h": 0.25}, 0.1, 1.0),
         (("mean(g)", "mean(h)"), {"g": 0.5, "h": 3.1}, 0.1, 8.0),
-        (("mean(g)", "mean(h)"), {"g": 4.1, "h": 0.25}, 0.1, 8.0),
+        (("mean(g)", "mean(h)"), {"g": 3.99, "h": 0.25}, 0.1, 8.0),
         (("mean(g)", "mean(h)", "mean(i)"), {"g": 0.5, "h": 0.25, "i": 2.1}, 0.1, 27.0),
         (("mean(g)", "mean(h)", "mean(i)"), {"g": 0.5, "h": 0.25, "i": 1.0}, 0.1, 1.0),
         (("mean(g)", "mean(h)", "mean(i)"), {"g": 0.5, "h": 0.25}, 1.0, 8.0),

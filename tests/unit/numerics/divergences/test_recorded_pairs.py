@@ -90,6 +90,17 @@ def test_blocks_find_the_worst_pair(count: int, within: float | None, epsilon: f
         assert within is None or abs(laws.secrets[c] - laws.secrets[d]) <= within
 
 
+def test_a_law_is_not_told_apart_from_itself() -> None:
+    """However steep it may be within a bin: the first of these more than from any other."""
+    masses, bend = np.full((3, 2), 0.5), np.array([[0.3], [0.01], [0.02]]) * np.ones(2)
+    laws = NoisyLaws(np.arange(3.0), np.arange(2), 1.0, masses, np.zeros(3), (), Slopes(0 * bend, bend))
+    most = max(every(laws, math.exp(0.2)).values())
+    assert most < 0.9 * excess(laws, math.exp(0.2), 0, 0)
+    found = hockey_stick(laws, 0.2, close=1e-12)
+    assert found.delta == pytest.approx(most + charge(laws, math.exp(0.2)), rel=1e-9)
+    assert found.pair[0] != found.pair[1]
+
+
 @pytest.mark.parametrize("sloped", [False, True])
 @pytest.mark.parametrize("at_once", [1, 13, 1 << 22])
 def test_listed_pairs_are_looked_at_both_ways(at_once: int, sloped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
