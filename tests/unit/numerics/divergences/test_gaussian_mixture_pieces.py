@@ -281,3 +281,26 @@ def test_the_change_of_a_difference_bell_by_bell(half: float) -> None:
     wanted = ((away + half) * np.exp(-(np.maximum(away - half, 0) ** 2) / 2)) @ np.abs(net)
     assert (change >= wanted).all()
     assert (change <= wanted * (1 + 2e-9) + 1e-13 / half).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4])
+def test_between_two_points_that_are_certain(monkeypatch: pytest.MonkeyPatch, epsilon: float) -> None:
+    """Where a ratio is known to 0.05 only: all of the first law beyond the nearer point, times what the ratio may exceed."""
+    monkeypatch.setattr(_Pair, "slack", lambda self: 0.05)
+    p, q = event(3, 0.7, 0.8), event(3, 0.35, 0.8)
+    near, far = (crossing(p, q, epsilon + off, -10.0, 15.0) for off in (-0.05, 0.05))
+    certain = above(p, far) - mpmath.exp(epsilon) * above(q, far)
+    wanted = float(certain - above(p, near) * mpmath.expm1(-0.1))
+    assert _one_crossing(_Pair(p, q, 1), epsilon) == pytest.approx(wanted, rel=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_tail_counts_what_the_rounding_of_means_may_hide(sign: int) -> None:
+    """Of laws that are far apart: a mean is known up to some units of the whole range."""
+    p, q = law([0.4, 0.6], [0.0, 1.0]), law([1.0], [1e7 * sign])
+    pair = _Pair(p, q, sign)
+    assert pair.shift > 1e-9
+    for x in (-2.0, 0.5, 3.0):
+        assert pair.above(0, x + pair.shift / 2) < pair.above(0, x) < pair.above(0, x - pair.shift / 2)
+        assert pair.above(0, x - pair.shift / 2) < pair.above(0, x, 1) < pair.above(0, x - 2 * pair.shift)
+        assert pair.above(0, x + pair.shift / 2) > pair.above(0, x, -1) > pair.above(0, x + 2 * pair.shift)
