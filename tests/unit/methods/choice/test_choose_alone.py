@@ -106,6 +106,24 @@ def test_what_a_method_may_be_asked_for(
     assert cause(lambda: require_covered(method(*covers), asked(one, **changes))) is refused
 
 
+@pytest.mark.parametrize(
+    ("one", "changes", "needs"),
+    [
+        (SOME, {}, "sizes of y > 1"),
+        (SOME, {"shape": NOTHING, "theta": ()}, "sizes of y > 1"),
+        (SOME, {"shape": LATTICE}, "sizes of y > 1, under a gaussian assumption"),
+        (COMBINED, {}, "a view"),
+        (COMBINED, {"shape": NOTHING, "theta": ()}, "a gaussian assumption"),
+        (COMBINED, {"shape": LATTICE}, "a gaussian assumption"),
+    ],
+)
+def test_a_refusal_says_what_is_missing(one: Query, changes: dict[str, Any], needs: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        require_covered(method(), asked(one, **changes))
+    found = caught.value.needs
+    assert (found if isinstance(found, str) else found[0]) == needs
+
+
 def test_every_query_counts_and_names_mean_one_thing(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(module, "require_one_meaning", seen.append)
