@@ -66,7 +66,12 @@ def test_the_worst_combination_is_the_largest_eigenvalue() -> None:
         gram = root @ root.T
         assert recorded_smooth._largest(gram, np.array(sizes)) == pytest.approx(worst(gram, sizes), rel=1e-12)
     assert recorded_smooth._largest(np.zeros((2, 2)), np.array([3.0, 4.0])) == 0.0
-    assert recorded_smooth._largest(np.full((2, 2), math.inf), np.array([3.0, 4.0])) == math.inf
+    for infinite in (
+        np.full((2, 2), math.inf),
+        np.array([[math.inf, 0.0], [0.0, 1.0]]),
+        np.array([[1.0, 0.0], [0.0, math.nan]]),
+    ):
+        assert recorded_smooth._largest(infinite, np.array([3.0, 4.0])) == math.inf
 
 
 def test_slopes_that_are_off_add_their_fourth_root() -> None:
