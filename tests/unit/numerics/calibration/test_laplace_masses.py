@@ -45,3 +45,15 @@ def test_as_many_values_as_can_be_handled(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "_MOST_VALUES", 2)
     with pytest.raises(UsageError):
         module._upper_terms(records)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_fractions_on_one_side_are_compared_as_fractions(side: int) -> None:
+    """Two numbers that are one float are not taken for the same."""
+    tiny = Fraction(1, 2**80)
+    fractions = tuple((p, p) for p in (Fraction(1, 2) + tiny, Fraction(1, 2) - tiny))
+    floats = ((0.5, 0.5), (0.5, 0.5))
+    top, bottom = (fractions, floats) if side == 0 else (floats, fractions)
+    found = list(module._set_masses(top, bottom, True, +1))
+    assert found == list(module._fraction_sets([Fraction(low) for low, _ in top], [Fraction(low) for low, _ in bottom]))
+    assert found[0][1] < found[0][0]

@@ -152,3 +152,9 @@ def test_mass_is_left_aside_only_where_every_law_is_a_single_one(boxes: tuple[in
     laws = StatedLaws((0, 1), tuple(box if k in boxes else single for k in range(2)), 1)
     with pytest.raises(UsageError):
         stated_distance(laws, 0.1)
+
+
+def test_a_law_is_at_no_distance_from_itself() -> None:
+    same = ((0.25, 0.25), (0.5, 0.5), (0.25, 0.25))
+    assert stated_distance(StatedLaws((0, 2, 5), (same, same), 1)) == 0
+    assert stated_distance(StatedLaws((0, 2, 5), (same, ((0.25, 0.25), (0.25, 0.25), (0.5, 0.5))), 1)) == 3
