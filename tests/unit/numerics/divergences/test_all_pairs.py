@@ -184,6 +184,8 @@ def test_equal_laws_show_nothing_and_tiny_ends_are_charged() -> None:
     law = LatticeLaw.of({0: 0.25, 1: 0.75})
     assert 0.0 <= all_pairs_delta([law, law], 0.0).upper <= 1e-14
     assert 0.0 <= all_pairs_loss([law, law]).upper <= 1e-13
+    gap = LatticeLaw.of({0: 0.25, 3: 0.75})  # values that no law has tell nothing
+    assert 0.0 <= all_pairs_loss([gap, gap]).upper <= 1e-13
     ends = LatticeLaw(0, np.array([4e-23, 0.5, 0.5, 5e-23]), 0.0, 0.0)
     inner = LatticeLaw(1, np.array([0.5, 0.5]), 0.0, 0.0)
     assert 9e-23 <= all_pairs_delta([ends, inner], 0.0).upper <= 9e-23 + 1e-14
