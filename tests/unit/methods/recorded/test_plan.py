@@ -69,3 +69,20 @@ def test_calibrations_are_exact_and_noise_needs_delta() -> None:
     for name in ("gaussian", "transport"):
         with pytest.raises((RefusedError, UsageError), match="delta"):
             plan(records_problem(delta=0.0), name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "categories"),
+    [
+        ({}, "recorded_transport", 0),
+        ({"secrets": COUNT["secrets"]}, "recorded_share_transport", 2),
+        (COUNT, "recorded_transport", 2),
+    ],
+)
+def test_rows_of_the_secret_are_counted_where_it_is_a_share(changes: dict[str, Any], kind: str, categories: int) -> None:
+    made = plan(records_problem(**changes), "transport")
+    assert made.certificate.evidence.kind == kind
+    read = made.categories if made.tally is None else made.tally.categories
+    assert [(one.name, one.where, one.member) for one in read] == [
+        ("sex = 'F'", "sex = 'F'", True), ("others", None, False),
+    ][:categories]  # fmt: skip
