@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from attrpriv.errors import UsageError
 from attrpriv.methods.base.accuracy import OFF_BY
 from attrpriv.methods.markov_quilt.proof import EarlierTerms, QuiltCheck, QuiltEvidence
 from attrpriv.methods.markov_quilt.sensitivity import ColumnSensitivity
@@ -72,6 +73,18 @@ def test_what_knows_nothing_rests_on_no_table() -> None:
         assert row.epsilon == pytest.approx(TERM, rel=1e-11)
 
 
+def test_what_tells_nothing_as_stated_may_tell_something_where_tables_are_off() -> None:
+    """h has the same law whatever g is; with tables that are off, it has not."""
+    level = Network(nodes={**NETWORK.nodes, "h": Node(states=TWO, parents=("g",), table=((0.7, 0.3), (0.7, 0.3)))})
+    told = evidence(networks=(level,), checks=known("h"))
+    assert told.influence_of(told.checks[0]) <= 1e-9
+    for row in told.model_error(1.0, 0.0):
+        least = max(math.log(one / two) for one, two in ((0.7 + 0.3 * row.off_by, 0.7 - 0.3 * row.off_by),
+                                                         (0.3 * (1 + row.off_by), 0.3 * (1 - row.off_by))))  # fmt: skip
+        assert row.epsilon is not None
+        assert row.epsilon >= TERM + least
+
+
 def test_the_worst_check_counts() -> None:
     other = Network(nodes={**NETWORK.nodes, "h": Node(states=TWO, parents=("g",), table=((0.9, 0.1), (0.1, 0.9)))})
     checks = (*known("h"), QuiltCheck(secret="g", theta=1, known=("h",)))
@@ -119,3 +132,11 @@ def test_each_statistic_moves_by_its_width() -> None:
     ):
         assert exact <= made.of(("x",)) <= exact * (1 + 1e-12)
         assert made.of(("other",)) == 0.0
+
+
+@pytest.mark.parametrize("least", [0.0, -1.0, math.inf, math.nan, None])
+def test_a_regression_needs_a_floor_that_is_a_positive_number(least: float | None) -> None:
+    bounds = {"y": (2.0, 5.0), "x": (-7.0, 4.0)}
+    for made in (ColumnSensitivity.slope, ColumnSensitivity.intercept):
+        with pytest.raises(UsageError, match="least_variance"):
+            made("y", "x", bounds, least)
