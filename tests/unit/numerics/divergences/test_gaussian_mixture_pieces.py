@@ -304,3 +304,15 @@ def test_a_tail_counts_what_the_rounding_of_means_may_hide(sign: int) -> None:
         assert pair.above(0, x + pair.shift / 2) < pair.above(0, x) < pair.above(0, x - pair.shift / 2)
         assert pair.above(0, x - pair.shift / 2) < pair.above(0, x, 1) < pair.above(0, x - 2 * pair.shift)
         assert pair.above(0, x + pair.shift / 2) > pair.above(0, x, -1) > pair.above(0, x + 2 * pair.shift)
+
+
+def test_beyond_a_crossing_the_first_law_is_rounded_up_and_the_second_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With sides of a hundredth each."""
+    right = _Pair.above
+    monkeypatch.setattr(_Pair, "slack", lambda self: 0.05)
+    monkeypatch.setattr(_Pair, "above", lambda self, which, x, side=0: right(self, which, x) * (1 + side / 100))
+    p, q = event(3, 0.7, 0.8), event(3, 0.35, 0.8)
+    near, far = (crossing(p, q, 0.4 + off, -10.0, 15.0) for off in (-0.05, 0.05))
+    certain = above(p, far) * 1.01 - mpmath.exp(0.4) * above(q, far) * 0.99
+    wanted = float(certain - above(p, near) * 1.01 * mpmath.expm1(-0.1))
+    assert _one_crossing(_Pair(p, q, 1), 0.4) == pytest.approx(wanted, rel=1e-9)
