@@ -135,6 +135,10 @@ def test_close_laws_that_begin_anywhere_by_all_sets(seed: int, delta: float) -> 
     assert found.delta == delta
     assert found.ignored <= delta
     assert found.ignored == pytest.approx(float(by_all_sets(one, other, Fraction(found.distance))), abs=1e-13)
+    mappings = [{law.start + k: mass for k, mass in enumerate(law.masses.tolist())} for law in (p, q)]
+    for again in (close_distance(p, mappings[1], delta), close_distance(mappings[0], q, delta)):
+        assert again.distance == found.distance
+        assert again.ignored == pytest.approx(found.ignored, abs=1e-12)
     rows = found.matching()
     assert all(abs(x - y) <= found.distance for x, y, _ in rows)
     assert math.fsum(mass for _, _, mass in rows) == pytest.approx(1 - found.ignored, abs=1e-13)
