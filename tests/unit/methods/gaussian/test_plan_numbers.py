@@ -51,6 +51,7 @@ def test_of_several_averages_the_gap_is_that_of_the_one_furthest_from_its_own_le
         assert part.parameters["shift"] == pytest.approx(max(abs(shift[k]) for shift, _ in laws), rel=1e-9)
         assert part.parameters["credited_variance"] == pytest.approx(min(spread[k, k] for _, spread in laws), rel=1e-9)
         assert part.noise.individuals == 0
+        assert part.error.rmse == pytest.approx(part.noise.scale, rel=1e-12)
     assert made.certificate.gap == pytest.approx(max(gaps), rel=1e-4)
     assert max(gaps) > 1.01 * min(gaps)
     assert not made.certificate.exact
