@@ -118,6 +118,13 @@ def test_moves_hold_for_every_corner(seed: int) -> None:
     assert (np.array(moves.untold_off) >= left - 1e-15).all()
 
 
+def test_a_statistic_that_does_not_move_takes_nothing_back() -> None:
+    still = check(reads=(MovedRead(coefficients={"g": 1.0}),), own=(0.5,), own_off=(0.25,), credited=((1.0,),))
+    moves = still.moves([[0.75]])
+    assert (moves.told, moves.told_off, moves.untold) == ((0.0,), (0.0,), (0.5,))
+    assert moves.untold_off == pytest.approx((0.25,), rel=1e-12)
+
+
 def joint(**changes: Any) -> TransportCheck:
     told: dict[str, Any] = {
         "reads": (MovedRead(coefficients={"g": 1.0}, off=0.7), MovedRead(coefficients={"h": 1.0}, off=0.3)),
