@@ -52,6 +52,15 @@ def above(cell: SortedCell, share: float) -> float:
     return min(found, default=cell.high)
 
 
+@pytest.mark.parametrize("width", [0.25, 0.5, 1.0, 1.5])
+def test_a_weight_counts_whatever_the_widest_cell_is(width: float) -> None:
+    """A third of the way in, the furthest end is two thirds away: three times the square of that."""
+    cell = SortedCell(2.0, 2.0 + width, np.array([2.0 + width / 3]))
+    furthest = (2 * width / 3) ** 2
+    assert never_exceeded([cell]) == pytest.approx(furthest, rel=1e-9)
+    assert never_exceeded([cell], lambda d: 3.0 + 0.0 * d) == pytest.approx(3 * furthest, rel=1e-9)
+
+
 @pytest.mark.parametrize("cell", [EVEN, VALUES, SortedCell(1.0, 4.0, np.array([2.0]), np.array([3.0]))])
 def test_places_are_quantiles_by_their_definition(cell: SortedCell) -> None:
     shares = np.array([-0.3, 0.0, 0.1, 0.2, 1 / 3, 0.4, 0.5, 0.6, 0.7999, 0.8, 0.95, 1.0, 1.4])
