@@ -10,7 +10,7 @@ import pytest
 
 from scripts.mutants.named import NAMED
 from scripts.mutants.planting import ROOT, SOURCE, Mutant, mutants_of
-from scripts.mutants.sampling import LEFT_OUT, SEARCHES
+from scripts.mutants.sampling import LEFT_OUT, SEARCHES, equivalent
 from scripts.mutants.trying import functions_around, plant
 
 LINES = [
@@ -30,8 +30,21 @@ def test_every_named_mistake_can_be_planted_at_one_place() -> None:
     assert lacking == []
 
 
+def test_nothing_is_listed_twice() -> None:
+    names = [line.partition("  # ")[0] for line in LINES if line and not line.startswith("#")]
+    assert sorted(names) == sorted(set(names))
+    assert all(why for why in equivalent().values())
+
+
 def test_what_is_left_out_or_searched_is_there() -> None:
     assert [place for place in (*LEFT_OUT, *SEARCHES) if not (SOURCE / place).exists()] == []
+
+
+@pytest.mark.parametrize("module", sorted({module for module, _ in LISTED}))
+def test_what_is_called_equivalent_can_still_be_planted(module: str) -> None:
+    """A name that the code has outgrown might one day be that of another mistake."""
+    listed = {name for name in equivalent() if name.startswith(f"{module}: ") and not name.endswith(": *")}
+    assert listed <= {mutant.name for mutant in mutants_of(SOURCE / module)}
 
 
 @pytest.mark.parametrize("module", sorted({module for module, _ in LISTED}))
