@@ -68,8 +68,10 @@ def test_what_is_said_holds_for_every_network_that_is_off() -> None:
     assert influence("h") + TERM < worst + TERM <= row.epsilon
 
 
-def test_what_knows_nothing_rests_on_no_table() -> None:
-    for row in evidence().model_error(1.0, 0.0):
+@pytest.mark.parametrize("told", [evidence(), of_line(11, ())])
+def test_what_knows_nothing_rests_on_no_table(told: QuiltEvidence) -> None:
+    """Also in a network that is too large for bounds over a tolerance."""
+    for row in told.model_error(1.0, 0.0):
         assert row.epsilon == pytest.approx(TERM, rel=1e-11)
 
 
