@@ -71,6 +71,7 @@ def test_of_many_secrets_in_wide_ranges_one_is_looked_at() -> None:
     ("other", "covered"),
     [
         (Line(-5.0, 5.0, 1.0, 0.5), True),
+        (Line(-10.0, 10.0, 1.0, 0.3), True),  # itself
         (Line(-5.0, 5.0, 1.5, 0.5), False),  # pairs further apart
         (Line(-5.0, 5.0, 1.0, 0.2), False),  # less is left open
         (Line(-8.0, 5.0, 1.0, 0.5), False),  # on the line, but not what it is a mixture of

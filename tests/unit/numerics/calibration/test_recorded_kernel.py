@@ -100,3 +100,13 @@ def test_laws_that_do_not_add_up_make_no_kernel(wrong: int, monkeypatch: pytest.
     monkeypatch.setattr(module, "noisy_laws", lambda *_: noisy([0, 1, 2, 3], laws, [4, 5], 0.0))
     with pytest.raises(UsageError):
         kernel_for(COINS, 20, (4, 5), RANGE, 0.5, 0.0)
+
+
+def test_no_mass_is_nothing_and_the_largest_takes_what_rounding_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bin that a secret cannot have has one unit; all masses together are as many for each secret."""
+    laws = [[0.5, 0.3, 0.2, 0.0], [0.0, 0.25, 0.25, 0.5]]
+    monkeypatch.setattr(module, "noisy_laws", lambda *_: noisy([0, 1, 2, 3], laws, [4, 5], 0.0))
+    masses = kernel_for(COINS, 20, (4, 5), RANGE, 0.5, 0.0).masses.tolist()
+    assert masses[0][1:] == [round(0.3 * 2**46) + 1, round(0.2 * 2**46) + 1, 1]
+    assert masses[1][:3] == [1, 2**44 + 1, 2**44 + 1]
+    assert [sum(line) for line in masses] == [2**46 + 4] * 2
