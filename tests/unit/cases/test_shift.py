@@ -257,6 +257,24 @@ def test_noise_that_is_laid_out_hides_every_case() -> None:
     assert design([], [], [], 0.7).independent == ()
 
 
+@pytest.mark.parametrize(("shift", "needed"), [(0.0, 0.0), (0.07, 0.0), (0.3, 0.3), (1.0, math.sqrt(2.0))])
+def test_one_average_needs_its_mask_or_what_the_distance_leaves(shift: float, needed: float) -> None:
+    """(shift / 0.7)^2 less what it varies by itself, where that is more than the mask, which the recorded digits rest on."""
+    left = (shift / 0.7) ** 2 - needed**2 if needed else 1.0
+    cases = [ShiftCase("s", 0, np.array([[shift]]), np.array([[left]]))]
+    assert design(cases, [0.2], [3.0], 0.7).independent == pytest.approx((max(0.2, needed),), rel=1e-6)
+    assert design([], [0.2], [3.0], 0.7).independent == pytest.approx((0.2,), rel=1e-6)
+
+
+def test_masks_of_several_averages_stand_in_any_unit() -> None:
+    """Common noise hides the direction in which they move; each keeps the mask that its own digits need."""
+    masks, sds = [0.2, 0.003], [40.0, 0.25]
+    cases = [ShiftCase("s", 0, np.array([[60.0], [0.3]]), np.diag([1e-3, 1e-7]))]
+    made = design(cases, masks, sds, 0.7)
+    assert made.factor
+    assert all(mask <= own <= 1.01 * mask for own, mask in zip(made.independent, masks, strict=True))
+
+
 def test_a_set_without_an_end_needs_the_mean() -> None:
     cases = Secret("mean(income)", cases=["< 60000", ">= 60000"])
     whole = asked("avg(weight)", cases)
