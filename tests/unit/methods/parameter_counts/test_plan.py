@@ -13,6 +13,7 @@ from attrpriv.errors import Cause, CertificateError, RefusedError, UsageError
 from attrpriv.methods.base.certificate import Certificate
 from attrpriv.methods.base.plan import Plan
 from attrpriv.methods.choice.choose import plan, rank
+from attrpriv.methods.parameter_counts import plan as parameter_plan
 from attrpriv.methods.parameter_counts.proof import (
     ParameterKernelEvidence,
     ParameterNoiseEvidence,
@@ -277,3 +278,17 @@ def test_optimal_is_never_worse_in_mean(epsilon: float, n: int) -> None:
     assert least is not None
     assert laplace is not None
     assert least <= laplace + 1e-6
+
+
+def test_delta_buys_nothing_beyond_the_rows_that_laws_are_compared_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the scale is that of pure epsilon, which keeps the promise too."""
+    pure = plan(problem(delta=0.0), "laplace").tally
+    asked = problem(delta=0.05)
+    monkeypatch.setattr(parameter_plan, "MOST_ROWS_WITH_DELTA", asked.n)
+    with_delta = plan(asked, "laplace").tally
+    monkeypatch.setattr(parameter_plan, "MOST_ROWS_WITH_DELTA", asked.n - 1)
+    beyond = plan(asked, "laplace").tally
+    assert pure is not None
+    assert with_delta is not None
+    assert beyond is not None
+    assert with_delta.scale < beyond.scale == pure.scale

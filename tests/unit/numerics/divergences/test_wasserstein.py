@@ -14,6 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from attrpriv.errors import UsageError
+from attrpriv.numerics.divergences import wasserstein
 from attrpriv.numerics.divergences.transport import Measure, exact_measure, largest_matching, monotone_coupling, unmatched
 from attrpriv.numerics.divergences.wasserstein import close_distance, wasserstein_inf
 from attrpriv.numerics.laws.binomial import binomial_tails
@@ -272,3 +273,11 @@ def test_the_monotone_coupling_uses_up_both() -> None:
     p, q = exact_measure({0: 0.5, 1: 0.5}), exact_measure({0: 0.25, 2: 0.75})
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     assert monotone_coupling(p, q) == [(0, 0, quarter), (0, 2, quarter), (1, 2, half)]
+
+
+def test_the_least_weight_that_can_be_told_is_kept() -> None:
+    """A mass of one unit is a mass; what is below a unit is rounded down to none."""
+    unit = 2.0**-wasserstein._DIGITS
+    made = wasserstein._lattice_measure(LatticeLaw(3, np.array([0.5, unit, unit / 2, 0.0, 0.25]), 0.0, 0.0))
+    assert list(made.positions) == [3, 4, 7]
+    assert list(made.weights) == [2 ** (wasserstein._DIGITS - 1), 1, 2 ** (wasserstein._DIGITS - 2)]
