@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from scripts.mutants.covering import KEPT, measure, measure_verified, new_files
 from scripts.mutants.named import named
 from scripts.mutants.planting import ROOT, Mutant
-from scripts.mutants.sampling import chosen, equivalent
+from scripts.mutants.sampling import chosen, is_equivalent
 from scripts.mutants.trying import Outcome, try_all
 
 
@@ -75,15 +75,14 @@ def main() -> int:
 
 def report(outcomes: Sequence[tuple[Mutant, Outcome]], seconds: float, *, all_of_them: bool) -> int:
     """Exit code 1 where fewer than 95% of those that change something are found; of the named ones, all must be."""
-    known = equivalent()
-    counted = [(mutant, outcome) for mutant, outcome in outcomes if mutant.name not in known or outcome.said == "found"]
+    counted = [(mutant, outcome) for mutant, outcome in outcomes if not is_equivalent(mutant) or outcome.said == "found"]
     missed = [(mutant, outcome) for mutant, outcome in counted if outcome.said != "found"]
     found = len(counted) - len(missed)
     low, high = interval(found, len(counted))
     print(f"{found} of {len(counted)} mutants found: {found / len(counted):.1%} ({low:.1%} to {high:.1%}), {seconds:.0f} s")
     print(f"{len(outcomes) - len(counted)} more change nothing (tests/equivalent_mutants)")
     for mutant, outcome in missed:
-        print(f"  {outcome.said}: line {mutant.line} of {mutant.name}")
+        print(f"  {outcome.said}: line {mutant.line} of {mutant.exact}")
     return 0 if found >= (1.0 if all_of_them else 0.95) * len(counted) else 1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,10 +34,17 @@ class Mutant:
     before: str
     after: str
     text: str
+    place: str = ""
+    """Which of several in its function that read the same: (2 of 3)."""
 
     @property
     def name(self) -> str:
+        """What it is, wherever in its function."""
         return f"{self.module}: {self.function}: {' '.join(self.before.split())} -> {' '.join(self.after.split())}"
+
+    @property
+    def exact(self) -> str:
+        return f"{self.name} {self.place}".strip()
 
     @property
     def whole(self) -> str:
@@ -84,10 +91,19 @@ def mutants_of(path: Path) -> list[Mutant]:
     """All of one module."""
     text = path.read_text(encoding="utf-8")
     tree, module = ast.parse(text), path.relative_to(SOURCE).as_posix()
-    return [
+    made = [
         Mutant(module, function, node.lineno, ast.unparse(node), ast.unparse(other), _with(text, node, ast.unparse(other)))
-        for function, node in _code(tree)
+        for function, node in sorted(_code(tree), key=lambda found: (found[1].lineno, found[1].col_offset))
         for other in changed(node)
+    ]
+    places: dict[str, int] = {}
+    counted = []
+    for one in made:
+        places[one.name] = places.get(one.name, 0) + 1
+        counted.append(places[one.name])
+    return [
+        replace(one, place=f"({k} of {places[one.name]})") if places[one.name] > 1 else one
+        for one, k in zip(made, counted, strict=True)
     ]
 
 

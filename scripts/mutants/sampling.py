@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import cache
 
 from scripts.mutants.covering import verified
 from scripts.mutants.planting import ROOT, SOURCE, TESTED, Mutant, mutants_of
@@ -47,14 +48,21 @@ def counts(mutant: Mutant) -> bool:
     return not mutant.module.startswith(SEARCHES) or mutant.line in verified(mutant.module)
 
 
+@cache
 def equivalent() -> dict[str, str]:
     """The mutants that change nothing, each with its reason: `module: function: before -> after  # why`.
 
+    `before -> after (2 of 3)` is the second of three places of the function where the same stands; without it, all are meant.
     `module: function: *` stands for all of a function, which is not sampled.
     """
     lines = [line for path in sorted(EQUIVALENT.glob("*.txt")) for line in path.read_text(encoding="utf-8").splitlines()]
     told = [line.partition("  # ") for line in lines if line and not line.startswith("#")]
     return {name: why for name, _, why in told}
+
+
+def is_equivalent(mutant: Mutant) -> bool:
+    known = equivalent()
+    return mutant.name in known or mutant.exact in known
 
 
 def chosen(count: int, seed: int, only: Sequence[str], *, everything: bool = False) -> list[Mutant]:

@@ -124,7 +124,7 @@ class Tries:
         told = Outcome(*lines[-1].split("\t")) if lines and not os.WIFSIGNALED(status) else Outcome("stuck", f"status {status}")
         self.outcomes[one.which] = outcome = ended or told
         mutant = self.mutants[one.which]
-        line = f"{len(self.outcomes)}/{len(self.mutants)} {outcome.said}: line {mutant.line} of {mutant.name}  [{outcome.by}]"
+        line = f"{len(self.outcomes)}/{len(self.mutants)} {outcome.said}: line {mutant.line} of {mutant.exact}  [{outcome.by}]"
         print(line, file=sys.stderr, flush=True)
 
     def _child(self, mutant: Mutant, slot: int, write: int) -> None:

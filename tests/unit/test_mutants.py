@@ -44,7 +44,8 @@ def test_what_is_left_out_or_searched_is_there() -> None:
 def test_what_is_called_equivalent_can_still_be_planted(module: str) -> None:
     """A name that the code has outgrown might one day be that of another mistake."""
     listed = {name for name in equivalent() if name.startswith(f"{module}: ") and not name.endswith(": *")}
-    assert listed <= {mutant.name for mutant in mutants_of(SOURCE / module)}
+    made = mutants_of(SOURCE / module)
+    assert listed <= {mutant.name for mutant in made} | {mutant.exact for mutant in made}
 
 
 @pytest.mark.parametrize("module", sorted({module for module, _ in LISTED}))
@@ -96,6 +97,12 @@ def test_a_mutant_is_planted_wherever_its_function_is_used(before: str, after: s
     assert plant(Mutant(file, "any", line, before, after, "\n".join(lines)))
     told = {7: made["Counter"]().twice, 11: made["plain"](), 15: made["around"]()}
     assert told == {7: 42, 11: 42, 15: 42} | {line: 23}
+
+
+def test_the_same_change_at_several_places_has_a_place_in_its_name() -> None:
+    made = mutants_of(SOURCE / "numerics/laws/markov.py")
+    assert len({mutant.exact for mutant in made}) == len(made)
+    assert len({mutant.name for mutant in made}) < len(made)
 
 
 def test_what_is_not_loaded_is_not_planted() -> None:
