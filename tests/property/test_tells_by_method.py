@@ -264,7 +264,14 @@ def test_noise_of_the_stated_scale_tells_what_is_said(label: str, mechanism: str
         assert right >= told.right - 0.006
 
 
-@pytest.mark.parametrize(("label", "mechanism", "law", "pair"), DRAWN)
+# Thousands of draws of a plan that takes long to draw from.
+LONG = {"records, an average behind a share", "groups, several averages", "a count"}
+
+
+@pytest.mark.parametrize(
+    ("label", "mechanism", "law", "pair"),
+    [pytest.param(*one, marks=pytest.mark.slow) if one[0] in LONG else one for one in DRAWN],
+)
 def test_answers_as_drawn_tell_what_is_said(label: str, mechanism: str, law: Law, pair: tuple[float, float]) -> None:
     made = plan(PROBLEMS[label], mechanism)
     told, right = made.tells().after, by_draws(made, law, pair)
