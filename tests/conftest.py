@@ -12,7 +12,7 @@ from hypothesis import Phase, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# `fixed` tries the same examples on every run; HYPOTHESIS_PROFILE=explore tries new ones. `planted` stops at the first that fails.
+# `fixed` tries the same examples on every run; HYPOTHESIS_PROFILE=explore tries new ones; `planted` stops at one that fails.
 settings.register_profile("fixed", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None, max_examples=1000)
 settings.register_profile("planted", deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate))
