@@ -95,6 +95,7 @@ def test_without_the_mask_the_digits_betray_the_secret() -> None:
     assert right_guesses(lambda average: average) == TRIALS
 
 
+@pytest.mark.slow
 def test_with_the_mask_the_decoder_is_at_chance() -> None:
     """False alarm below 1e-7. Power: a quarter of the mask would be found with certainty, see below."""
     found = masked_plan()

@@ -85,6 +85,7 @@ def test_the_law_without_a_clamp_is_rejected() -> None:
     assert kstest(drawn(found, 20_000.0, 5), lambda o: np.interp(o, grid, cdf)).pvalue < ALARM
 
 
+@pytest.mark.slow
 def test_intervals_hold_their_level_over_populations() -> None:
     """P(table's own average in the interval) = .9 over the assumption's populations; false alarm below 1e-7."""
     found = planned()
@@ -146,6 +147,7 @@ def test_without_the_mask_the_digits_betray_the_sensitive_average() -> None:
     assert right_guesses(lambda weight, hidden: weight - told(hidden)) == TRIALS
 
 
+@pytest.mark.slow
 def test_with_the_mask_the_decoder_is_at_chance() -> None:
     found = planned()
     assert at_chance(right_guesses(lambda weight, hidden: Fraction(found.answers([weight, hidden])[0])))

@@ -111,6 +111,7 @@ def test_draws_have_the_certified_law(count: int) -> None:
     assert min(normal_p_values((answers - STATISTIC) / found.noise.scale)) > ALARM
 
 
+@pytest.mark.slow
 def test_a_sum_has_n_times_the_noise_of_its_average() -> None:
     found = plan(problem("sum"), "gaussian")
     assert found.noise.scale == pytest.approx(10_000 * plan(problem(), "gaussian").noise.scale, rel=1e-12)

@@ -202,6 +202,7 @@ def test_masked_after_the_clip_the_digits_betray_the_secret() -> None:
     assert right(lambda z, income: after(z, income, evidence, rng), 20_000) > 0.98 * 20_000
 
 
+@pytest.mark.slow
 def test_masked_before_it_the_decoder_is_at_chance() -> None:
     found, evidence = planned(EPSILON)
     root = math.sqrt(evidence.variance)

@@ -118,6 +118,7 @@ def test_the_best_test_keeps_to_the_certificate() -> None:
     assert reached <= told.delta(EPSILON) + MARGIN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slope", "step"), [(8.0, 0.0), (1.0, 1.0)], ids=["more information", "a break point inside"])
 def test_what_the_owner_must_not_be_wrong_about(slope: float, step: float) -> None:
     """Eight times the slope, or a step of z within intervals, and the same view tells which column it was."""
