@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from attrpriv.numerics.calibration import stated_laws as module
 from attrpriv.numerics.laws.lattice_law import LatticeLaw
-from attrpriv.numerics.laws.stated import StatedLaws
+from attrpriv.numerics.laws.stated import StatedLaws, WholeLaw
 
 SINGLE = StatedLaws((0, 1, 4), (((0.5, 0.5), (0.3, 0.3), (0.2, 0.2)), ((0.2, 0.2), (0.3, 0.3), (0.5, 0.5))), 1)
 BOXES = StatedLaws((0, 1, 4), (((0.4, 0.6), (0.2, 0.4), (0.1, 0.2)), ((0.2, 0.3), (0.3, 0.5), (0.3, 0.6))), 1)
 DISTANCE = np.abs(np.subtract.outer(np.array([0.0, 1.0, 2.0, 4.0]), np.array([0.0, 1.0, 4.0])))
 WEIGHT = np.exp(-DISTANCE / 3)
+
+
+def filled_up(law: WholeLaw, distances: Sequence[float], weight: NDArray[np.float64]) -> tuple[float, float]:
+    """The largest and the least sum of the box: what is left goes to the nearest values first, or to the furthest."""
+    near = sorted(range(len(distances)), key=distances.__getitem__)
+    ends = []
+    for order in (near, near[::-1]):
+        filled, left = [low / law.total for low in law.lows], law.rest / law.total
+        for k in order:
+            more = min(left, law.caps[k] / law.total)
+            filled[k], left = filled[k] + more, left - more
+        ends.append(float(np.array(filled) @ weight))
+    return ends[0], ends[1]
 
 
 @pytest.fixture
@@ -39,20 +55,12 @@ def test_sums_of_single_laws_are_off_by_their_shares_and_what_underflows() -> No
 def test_sums_of_boxes_are_off_by_what_fills_them_up_too(which: int) -> None:
     law = BOXES.whole()[which]
     lows, caps = (np.array(numbers, dtype=float) / law.total for numbers in (law.lows, law.caps))
-    rest = law.rest / law.total
     share, floor = 0.05 + (2 * 3 + 16) * 1e-4, 4 * 3 * 1e-3
     loose = 3 * (4 * 3 + 16) * 1e-4 * max(1.0, caps.sum())
     mosts, leasts = module._outputs(law, DISTANCE, WEIGHT, 0.05)
     for o in range(4):
-        near = sorted(range(3), key=lambda k: DISTANCE[o][k])
-        ends = []
-        for order in (near, near[::-1]):
-            filled, left = lows.copy(), rest
-            for k in order:
-                more = min(left, caps[k])
-                filled[k], left = filled[k] + more, left - more
-            ends.append(float(filled @ WEIGHT[o]))
-        furthest = loose * WEIGHT[o][near[0]]
+        ends = filled_up(law, DISTANCE[o].tolist(), WEIGHT[o])
+        furthest = loose * WEIGHT[o][int(np.argmin(DISTANCE[o]))]
         assert mosts[o] == pytest.approx(ends[0] * (1 + share) + furthest + floor, rel=1e-12)
         sure = max(0.0, float(lows @ WEIGHT[o]) * (1 - share) - floor)
         assert leasts[o] == pytest.approx(max(sure, ends[1] * (1 - share) - furthest - floor), rel=1e-12)
@@ -79,20 +87,8 @@ def test_a_delta_adds_up_every_output_that_the_window_has(
     worst = 0.0
     bounds = []
     for law in laws.whole():
-        lows, caps = (np.array(numbers, dtype=float) / law.total for numbers in (law.lows, law.caps))
-        rest, per_output = law.rest / law.total, []
-        for o in range(-1, 6):
-            weight = np.array([masses[o - f + 1] if -1 <= o - f <= 1 else 0.0 for f in (0, 1, 4)])
-            near = sorted(range(3), key=lambda k: abs(o - (0, 1, 4)[k]))
-            ends = []
-            for order in (near, near[::-1]):
-                filled, left = lows.copy(), rest
-                for k in order:
-                    more = min(left, caps[k])
-                    filled[k], left = filled[k] + more, left - more
-                ends.append(float(filled @ weight))
-            per_output.append(ends)
-        bounds.append(np.array(per_output))
+        weights = [np.array([masses[o - f + 1] if -1 <= o - f <= 1 else 0.0 for f in (0, 1, 4)]) for o in range(-1, 6)]
+        bounds.append(np.array([filled_up(law, [abs(o - f) for f in (0, 1, 4)], weights[o + 1]) for o in range(-1, 6)]))
     for a, b in ((0, 1), (1, 0)):
         worst = max(worst, float(np.maximum(0.0, bounds[a][:, 0] - np.exp(epsilon) * bounds[b][:, 1]).sum()))
     assert worst <= found <= worst + 1e-9
